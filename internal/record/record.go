@@ -1,0 +1,97 @@
+// Package record is the one encoding of every JSON object that regionha
+// stores.
+//
+// [Decode] accepts exactly what [Encode] writes: it decodes strictly, encodes
+// again and compares the bytes. That one comparison refuses duplicate and
+// unknown names, case variants, another order, other number or time formats,
+// white space and trailing data. A record struct names its members in
+// snake_case, has V first, tags lists and maps `omitempty`, and holds times in
+// UTC; zero values are omitted and map keys are sorted.
+package record
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxSize is the longest record, in bytes, that is decoded.
+const MaxSize = 4 << 20
+
+// ErrMalformed: the bytes are not a record of the wanted type in its one
+// encoding.
+var ErrMalformed = errors.New("malformed record")
+
+var options = json.JoinOptions(
+	json.OmitZeroStructFields(true),
+	json.Deterministic(true),
+	json.RejectUnknownMembers(true),
+	jsontext.AllowDuplicateNames(false),
+	jsontext.AllowInvalidUTF8(false),
+	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
+		return e.WriteToken(jsontext.String(t.UTC().Format(time.RFC3339Nano)))
+	})),
+)
+
+// Encode writes v in its one encoding: members in the order of the struct, and
+// one trailing newline. It fails for a value that JSON cannot hold, such as a
+// string that is not UTF-8.
+func Encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v, options)
+	if err != nil {
+		return nil, fmt.Errorf("encode record: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// Decode reads a record of type T. Anything but the bytes that [Encode] would
+// write for the same value is [ErrMalformed].
+func Decode[T any](b []byte) (T, error) {
+	var v, zero T
+	if len(b) > MaxSize {
+		return zero, fmt.Errorf("%w: %d bytes, at most %d", ErrMalformed, len(b), MaxSize)
+	}
+	if err := json.Unmarshal(b, &v, options); err != nil {
+		return zero, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	again, err := Encode(v)
+	if err != nil {
+		return zero, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if !bytes.Equal(again, b) {
+		return zero, fmt.Errorf("%w: not in its one encoding, from byte %d", ErrMalformed, firstDifference(again, b))
+	}
+	return v, nil
+}
+
+// Digest is the SHA-256 of b in lower-case hex, the form in which records cite
+// each other.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Nonce returns 128 random bits in hex: the write nonce of a mutable record,
+// and the source of fresh ids.
+func Nonce() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+func firstDifference(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
