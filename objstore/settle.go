@@ -24,7 +24,10 @@ const lookAgain = 10 * time.Second
 //   - The read failed: [ErrUnknown].
 //
 // The rule it rests on: every body of a mutable key is unique for ever (it
-// carries a gen and a nonce), so equal bytes are this very write.
+// carries a gen and a nonce), so equal bytes are this very write. What it cannot
+// see is a write that a middlebox sent twice and that was overwritten before the
+// look: that is [ErrConflict] too. So after a conflict, as after ErrSuperseded,
+// read again and let the record say.
 func PutSettled(ctx context.Context, s Store, key string, body []byte, cond Condition) (Info, error) {
 	if _, match := cond.ETag(); !match && !cond.IsAbsent() {
 		return Info{}, fmt.Errorf("put %s: %w: %s cannot be settled", key, ErrBadCondition, cond)
@@ -38,12 +41,19 @@ func PutSettled(ctx context.Context, s Store, key string, body []byte, cond Cond
 }
 
 // Create writes an immutable record: create-only, and the same bytes again are
-// success. Other bytes under the key are [ErrConflict]. It costs one PUT, and
-// one GET more where the record was there already or the outcome was unknown.
+// success. Other bytes under the key are [ErrConflict]. A refusal while nothing
+// is there yet, because another create-only write is in progress, is
+// [ErrUnknown]: try again. It costs one PUT, and one GET more where the record
+// was there already or the outcome was unknown.
 func Create(ctx context.Context, s Store, key string, body []byte) (Info, error) {
 	info, err := PutSettled(ctx, s, key, body, IfAbsent())
-	if errors.Is(err, ErrSuperseded) {
+	switch {
+	case errors.Is(err, ErrSuperseded):
 		return Info{}, fmt.Errorf("create %s: %w: it holds other bytes", key, ErrConflict)
+	case errors.Is(err, ErrConflict):
+		if _, readErr := s.Get(ctx, key); readErr != nil {
+			return Info{}, fmt.Errorf("create %s: %w: %v; then: %w", key, ErrUnknown, err, readErr)
+		}
 	}
 	return info, err
 }

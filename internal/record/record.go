@@ -6,7 +6,8 @@
 // unknown names, case variants, another order, other number or time formats,
 // white space and trailing data. A record struct names its members in
 // snake_case, has V first, tags lists and maps `omitempty`, and holds times in
-// UTC; zero values are omitted and map keys are sorted.
+// UTC; durations are written like "1m30s", zero values are omitted and map keys
+// are sorted.
 package record
 
 import (
@@ -35,10 +36,27 @@ var options = json.JoinOptions(
 	json.RejectUnknownMembers(true),
 	jsontext.AllowDuplicateNames(false),
 	jsontext.AllowInvalidUTF8(false),
-	json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
-		return e.WriteToken(jsontext.String(t.UTC().Format(time.RFC3339Nano)))
-	})),
+	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeTime), json.MarshalToFunc(writeDuration))),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(readDuration)),
 )
+
+func writeTime(e *jsontext.Encoder, t time.Time) error {
+	return e.WriteToken(jsontext.String(t.UTC().Format(time.RFC3339Nano)))
+}
+
+func writeDuration(e *jsontext.Encoder, d time.Duration) error {
+	return e.WriteToken(jsontext.String(d.String()))
+}
+
+func readDuration(dec *jsontext.Decoder, d *time.Duration) error {
+	var s string
+	if err := json.UnmarshalDecode(dec, &s); err != nil {
+		return err
+	}
+	parsed, err := time.ParseDuration(s)
+	*d = parsed
+	return err
+}
 
 // Encode writes v in its one encoding: members in the order of the struct, and
 // one trailing newline. It fails for a value that JSON cannot hold, such as a

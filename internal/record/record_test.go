@@ -16,12 +16,13 @@ type sample struct {
 	Name  string            `json:"name"`
 	Count uint64            `json:"count"`
 	At    time.Time         `json:"at"`
+	Wait  time.Duration     `json:"wait"`
 	Tags  []string          `json:"tags,omitempty"`
 	Notes map[string]string `json:"notes,omitempty"`
 }
 
 var full = sample{V: 1, Name: "a", Count: 1<<64 - 1, At: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC),
-	Tags: []string{"x"}, Notes: map[string]string{"b": "2", "a": "1"}}
+	Wait: 90 * time.Second, Tags: []string{"x"}, Notes: map[string]string{"b": "2", "a": "1"}}
 
 func TestGolden(t *testing.T) { recordtest.Golden(t, "sample", full) }
 
@@ -47,6 +48,8 @@ func TestDecodeRefusesWhatEncodeDoesNotWrite(t *testing.T) {
 		"map order":         "{\"v\":1,\"notes\":{\"b\":\"2\",\"a\":\"1\"}}\n",
 		"another zone":      "{\"v\":1,\"at\":\"2026-03-04T05:06:07+01:00\"}\n",
 		"trailing zeros":    "{\"v\":1,\"at\":\"2026-03-04T05:06:07.100Z\"}\n",
+		"other duration":    "{\"v\":1,\"wait\":\"90s\"}\n",
+		"duration in ns":    "{\"v\":1,\"wait\":90}\n",
 		"escaped ascii":     "{\"v\":1,\"name\":\"\\u0061\"}\n",
 		"invalid UTF-8":     "{\"v\":1,\"name\":\"\xff\"}\n",
 		"too large":         "{\"v\":1,\"name\":\"" + strings.Repeat("a", record.MaxSize) + "\"}\n",

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program. It returns the exit code: 0 every promise was kept, 1 one
+// was broken or something failed, 2 the command line is wrong.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == cloudCommand {
+		if err := serveCloud(ctx, args[1:], stdout); err != nil {
+			fmt.Fprintln(stderr, "quickstart:", err)
+			return 1
+		}
+		return 0
+	}
+	opts, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return 2
+	}
+	if err := demonstrate(ctx, opts, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "quickstart:", err)
+		return 1
+	}
+	return 0
+}
+
+// options are the command line.
+type options struct {
+	json     bool
+	keep     bool
+	zombie   bool
+	store    string
+	dbSize   size
+	shutdown time.Duration
+	pinDelay time.Duration
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	f.BoolVar(&o.json, "json", false, "end with one line of JSON")
+	f.BoolVar(&o.keep, "keep", false, "leave everything running at the end, until interrupted, and print the addresses")
+	f.BoolVar(&o.zombie, "zombie", false, "freeze the box instead of killing it, and wake it once the host runs elsewhere")
+	f.StringVar(&o.store, "store", "", "store `URL`, such as s3://bucket?endpoint=http://127.0.0.1:7070; a fresh directory if empty")
+	f.Var(&o.dbSize, "db-size", "fill the database to this `size` first, such as 200MB")
+	f.DurationVar(&o.shutdown, "shutdown-time", time.Second, "how long the cloud reports shutting-down before terminated")
+	f.DurationVar(&o.pinDelay, "pin-delay", 2*time.Second, "how long the worker waits for a dead box's last writes to land; 30s by default outside this program")
+	err := f.Parse(args)
+	if err == nil && f.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+		fmt.Fprintln(stderr, "quickstart:", err)
+	}
+	return o, err
+}
+
+// demonstrate sets the region up, runs the failover and checks the promises.
+func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
+	r, err := newRegion(o, stdout)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			r.procs.tails(stderr)
+		}
+		r.close(err == nil)
+	}()
+	if err := r.setUp(ctx); err != nil {
+		return err
+	}
+	out, err := r.failover(ctx)
+	if err != nil {
+		return err
+	}
+	out.print(&r.teller, o)
+	if o.keep {
+		r.sayAddresses()
+	}
+	if o.json {
+		if err := out.printJSON(stdout); err != nil {
+			return err
+		}
+	}
+	if o.keep {
+		<-ctx.Done()
+	}
+	if len(out.broken) > 0 {
+		return fmt.Errorf("%d promises were broken", len(out.broken))
+	}
+	return nil
+}

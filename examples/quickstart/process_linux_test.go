@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/internal/simcloud"
+)
+
+// family starts a shell that started another process group, as an agent does.
+func family(t *testing.T, ps *processes) *process {
+	p, err := ps.start("box", nil, nil, "sh", "-c", "set -m; sleep 1000 & sleep 1000 & wait")
+	require.NoError(t, err)
+	require.NoError(t, until(t.Context(), time.Minute, "it forks", func(context.Context) (bool, error) {
+		members, err := p.members()
+		return len(members) == 3, err
+	}))
+	return p
+}
+
+func sleeper(t *testing.T) string {
+	path, err := filepath.EvalSymlinks("/bin/sleep")
+	require.NoError(t, err)
+	return path
+}
+
+func TestABoxDiesWhole(t *testing.T) {
+	ps := newProcesses(t.TempDir(), nil)
+	defer ps.close()
+	p := family(t, ps)
+	runs, err := p.runs(sleeper(t))
+	require.NoError(t, err)
+	require.True(t, runs)
+	require.NoError(t, p.ended())
+
+	require.NoError(t, p.kill())
+	members, err := p.members()
+	require.NoError(t, err)
+	require.Empty(t, members)
+	<-p.done
+	require.ErrorContains(t, p.ended(), "killed")
+	require.NoError(t, p.kill(), "killing the dead is nothing")
+}
+
+func TestAFrozenBoxRunsNothingUntilWoken(t *testing.T) {
+	ps := newProcesses(t.TempDir(), nil)
+	defer ps.close()
+	p := family(t, ps)
+	require.NoError(t, p.freeze(t.Context()))
+	runs, err := p.runs(sleeper(t))
+	require.NoError(t, err)
+	require.False(t, runs)
+	has, err := p.has(sleeper(t))
+	require.NoError(t, err)
+	require.True(t, has)
+	require.NoError(t, p.ended(), "it is not gone")
+
+	require.NoError(t, p.wake())
+	require.NoError(t, until(t.Context(), time.Minute, "it goes on", func(context.Context) (bool, error) {
+		return p.runs(sleeper(t))
+	}))
+}
+
+func TestClosingEndsEveryChild(t *testing.T) {
+	ps := newProcesses(t.TempDir(), nil)
+	p := family(t, ps)
+	require.NoError(t, p.freeze(t.Context()))
+	ps.close()
+	members, err := p.members()
+	require.NoError(t, err)
+	require.Empty(t, members)
+	if p.cgroup != "" {
+		_, err := os.Stat(p.cgroup)
+		require.ErrorIs(t, err, os.ErrNotExist)
+	}
+}
+
+func TestAFailedCommandShowsWhatItSaid(t *testing.T) {
+	ps := newProcesses(t.TempDir(), []string{"WORD=hello"})
+	defer ps.close()
+	require.NoError(t, ps.command(t.Context(), "c", "sh", "-c", "exit 0"))
+	require.ErrorContains(t, ps.command(t.Context(), "c", "sh", "-c", "echo $WORD; exit 3"), "exit status 3\nhello")
+	_, err := ps.start("none", nil, nil, "/nonexistent")
+	require.ErrorContains(t, err, "start none")
+}
+
+func TestMain(m *testing.M) {
+	// startCloud runs this very program.
+	if len(os.Args) > 1 && os.Args[1] == cloudCommand {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+func TestTheCloudIsAChildOfItsOwn(t *testing.T) {
+	ps, dir := newProcesses(t.TempDir(), nil), t.TempDir()
+	defer ps.close()
+	c, err := startCloud(t.Context(), ps, dir, time.Second)
+	require.NoError(t, err)
+	i, err := c.Launch(t.Context(), awsRegion, "")
+	require.NoError(t, err)
+	require.Equal(t, simcloud.Running, i.State)
+	require.FileExists(t, filepath.Join(c.Certs, awsRegion+".pem"))
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+)
+
+// A box is a session whose every process can be found and ended. Only Linux's
+// /proc shows that.
+
+func isolate(*exec.Cmd, *process) (func(), error) { return nil, errors.ErrUnsupported }
+
+func (p *process) kill() error { return errors.ErrUnsupported }
+
+func (p *process) freeze(context.Context) error { return errors.ErrUnsupported }
+
+func (p *process) wake() error { return errors.ErrUnsupported }
+
+func (p *process) runs(string) (bool, error) { return false, errors.ErrUnsupported }
+
+func (p *process) has(string) (bool, error) { return false, errors.ErrUnsupported }
+
+func (p *process) removeCgroup() {}

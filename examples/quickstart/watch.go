@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/carlosframework/regionha/hostclaim"
+)
+
+// version is one version of the claim, when it was first seen.
+type version struct {
+	*hostclaim.Claim
+	at time.Time
+}
+
+// watch looks at the host from outside while everything runs: at its claim, and
+// at which boxes run a process of its app. It trusts no box's word.
+type watch struct {
+	*region
+
+	mu       sync.Mutex
+	versions []version
+	most     int  // boxes that ran the app at one time
+	apart    *box // a box that is not counted: it was fenced, and woken on purpose
+	lookErr  error
+}
+
+// run looks until ctx ends.
+func (w *watch) run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { every(ctx, pollEvery, func() { w.readClaim(ctx) }) })
+	group.Go(func() { every(ctx, pollEvery, w.countWriters) })
+	group.Wait()
+}
+
+// readClaim keeps the claim where it is a new version, and says so. A read that
+// fails is tried again at the next tick.
+func (w *watch) readClaim(ctx context.Context) {
+	o, err := hostclaim.Read(ctx, w.store, hostName)
+	if err != nil || o.Claim == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := ""
+	if n := len(w.versions); n > 0 {
+		if w.versions[n-1].Gen == o.Claim.Gen {
+			return
+		}
+		last = stage(w.versions[n-1].Claim)
+	}
+	w.versions = append(w.versions, version{o.Claim, time.Now()})
+	if now := stage(o.Claim); now != last {
+		w.say("claim %d: %s", o.Claim.Gen, now)
+	}
+}
+
+// stage is what a claim is in, for people.
+func stage(c *hostclaim.Claim) string {
+	if c.Op.Kind == hostclaim.Relocating {
+		return fmt.Sprintf("%s from %s to %s: %s, exec %s", c.Op.Intent.Reason,
+			c.Op.Intent.Source.Box, c.Op.Intent.Target.Box, c.Op.Phase, c.Op.Exec)
+	}
+	return fmt.Sprintf("%s, exec %s", c.Op.Kind, c.Op.Exec)
+}
+
+// countWriters counts the boxes on which the app runs at this moment.
+func (w *watch) countWriters() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	running := 0
+	for _, b := range w.boxes {
+		if b == w.apart {
+			continue
+		}
+		runs, err := b.runs(w.in("bin", "notes"))
+		if err != nil && w.lookErr == nil {
+			w.lookErr = fmt.Errorf("look for the app on %s: %w", b.ref, err)
+		}
+		if runs {
+			running++
+		}
+	}
+	w.most = max(w.most, running)
+}
+
+// setApart stops counting b.
+func (w *watch) setApart(b *box) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.apart = b
+}
+
+// seen copies the versions so far.
+func (w *watch) seen() []version {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]version(nil), w.versions...)
+}
+
+// writers is the most boxes that ran the app at one time.
+func (w *watch) writers() (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.most, w.lookErr
+}

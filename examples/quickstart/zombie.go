@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// stopWithin is how long a woken box may take to stop its app by itself.
+const stopWithin = 30 * time.Second
+
+// zombie is what a box did that was woken after the host had moved on.
+type zombie struct {
+	stoppedAfter time.Duration     // from waking until its app ran no more
+	notes        []ack             // what was acknowledged through its own ingress
+	sent         map[string]string // all that was tried
+}
+
+// wakeZombie lets the frozen box go on and writes to it, through its own
+// ingress, until its app has stopped by itself.
+func (r *region) wakeZombie(ctx context.Context, b *box, ev *evidence, look *watch) error {
+	late := newWriter(newClient(b.address("ingress")), "late")
+	look.setApart(b)
+	if err := b.wake(); err != nil {
+		return err
+	}
+	woken := time.Now()
+	r.say("%s is awake again, and is written to directly", b.ref)
+	writing, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { late.run(writing) })
+	err := until(ctx, stopWithin, b.ref+" stops its app by itself", func(context.Context) (bool, error) {
+		left, err := b.has(r.in("bin", "notes"))
+		return !left, err
+	})
+	stop()
+	group.Wait()
+	if err != nil {
+		return err
+	}
+	ev.zombie = &zombie{stoppedAfter: time.Since(woken), sent: late.sent}
+	ev.zombie.notes, _ = late.acked()
+	r.say("%s stopped its app by itself", b.ref)
+	return nil
+}

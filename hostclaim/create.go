@@ -1,0 +1,115 @@
+package hostclaim
+
+import (
+	"fmt"
+	"time"
+)
+
+// NewHost is what a create fixes about a host.
+type NewHost struct {
+	Incarnation  string // fresh
+	Account, App string
+	RecordKey    string
+	RecordSHA256 string
+	Region       string
+}
+
+// LocationOf is where everything of one incarnation lies in its region's data
+// bucket.
+func LocationOf(host, incarnation string) string { return "instances/" + host + "/" + incarnation }
+
+// BeginCreate takes an absent or free claim for a new incarnation and names the
+// box that was selected for it, before any other effect. The selection is made
+// once and never substituted.
+func BeginCreate(n NewHost, op, by string, now time.Time, selected Member) Transition {
+	return func(c *Claim) error {
+		if c.Op.ID == op && c.Op.Kind == Creating {
+			return ErrAlreadyRecorded
+		}
+		switch {
+		case c.Holder != nil || c.Op.Kind != Free:
+			return wrong("a host that is %s cannot be created", c.Op.Kind)
+		case contains(c.RetiredIncarnations, n.Incarnation):
+			return wrong("incarnation %s is retired", n.Incarnation)
+		case c.IsLost(selected.Box):
+			return wrong("box %s is lost for this host", selected.Box)
+		}
+		c.Holder = &Holder{
+			Incarnation: n.Incarnation, Account: n.Account, App: n.App,
+			RecordKey: n.RecordKey, RecordSHA256: n.RecordSHA256,
+			Region: n.Region, Location: LocationOf(c.Host, n.Incarnation), CreatedAt: now.UTC(),
+		}
+		c.Touched = nil
+		c.Op = Op{Kind: Creating, ID: op, By: by, StartedAt: now.UTC(), Intent: Intent{Selected: selected}}
+		return nil
+	}
+}
+
+// CompleteCreate is the selected box taking the host: it becomes the executor
+// under this write's stamp. Any other box, or another enrollment of it, is
+// refused.
+func CompleteCreate(op, box, enrollment string) Transition {
+	return func(c *Claim) error {
+		if c.Op.ID != op {
+			return stale(c, op)
+		}
+		if c.Op.Kind == Serving && c.Op.Exec == box {
+			return ErrAlreadyRecorded
+		}
+		if c.Op.Kind != Creating {
+			return wrong("%s cannot be completed as a create", c.Op.Kind)
+		}
+		if got := (Member{box, enrollment}); got != c.Op.Intent.Selected {
+			return wrong("%s as %s was not selected: %s as %s was",
+				box, enrollment, c.Op.Intent.Selected.Box, c.Op.Intent.Selected.Enrollment)
+		}
+		c.serve()
+		c.execute(box)
+		return nil
+	}
+}
+
+// CancelCreate frees a claim whose create did not complete. Nothing was
+// promised; the cancelled create is remembered, so that its box cannot complete
+// it afterwards.
+func CancelCreate(op, reason string) Transition {
+	return func(c *Claim) error {
+		for _, x := range c.CancelledCreates {
+			if x.Op == op {
+				return ErrAlreadyRecorded
+			}
+		}
+		if c.Op.ID != op {
+			return stale(c, op)
+		}
+		if c.Op.Kind != Creating {
+			return wrong("%s cannot be cancelled as a create", c.Op.Kind)
+		}
+		c.CancelledCreates = append(c.CancelledCreates, CancelledCreate{
+			Op: op, Incarnation: c.Holder.Incarnation, Box: c.Op.Intent.Selected.Box, Reason: reason,
+		})
+		c.RetiredIncarnations = add(c.RetiredIncarnations, c.Holder.Incarnation)
+		c.Holder = nil
+		c.Op = Op{Kind: Free}
+		return nil
+	}
+}
+
+// serve ends the running operation; its id stays, so that a replay of its last
+// step is recognised.
+func (c *Claim) serve() {
+	c.Op.Kind, c.Op.Phase = Serving, ""
+	c.Op.Intent, c.Op.Journal = Intent{}, Journal{}
+}
+
+// execute is the one place where an executor is set and a stamp begins.
+func (c *Claim) execute(box string) {
+	c.Op.Exec = box
+	c.Op.Participants = add(c.Op.Participants, box)
+	c.Holder.Stamp = c.Gen
+	c.Touched = add(c.Touched, box)
+}
+
+func stale(c *Claim, op string) error {
+	return fmt.Errorf("%w: %s %s runs, not %s", ErrStaleOp, c.Op.Kind, c.Op.ID, op)
+}

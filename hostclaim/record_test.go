@@ -1,0 +1,130 @@
+package hostclaim_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/record"
+	"github.com/carlosframework/regionha/internal/record/recordtest"
+)
+
+func TestGoldenClaimOfEachStage(t *testing.T) {
+	for _, s := range stages(sourceGone(t)) {
+		t.Run(s.name, func(t *testing.T) { recordtest.Golden(t, s.name, *upTo(t, s.name).Claim) })
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range stages(sourceGone(f)) {
+		b, err := record.Encode(upTo(f, s.name).Claim)
+		require.NoError(f, err)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := hostclaim.Decode(b)
+		if err != nil {
+			require.ErrorIs(t, err, hostclaim.ErrMalformed)
+			return
+		}
+		again, err := record.Encode(c)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(b, again))
+	})
+}
+
+// TestValidateRefusesEveryBrokenRule breaks one rule at a time of a valid claim.
+func TestValidateRefusesEveryBrokenRule(t *testing.T) {
+	for _, row := range []struct {
+		stage, name, want string
+		breakIt           func(c *hostclaim.Claim)
+	}{
+		{"serving", "version", "v is 2", func(c *hostclaim.Claim) { c.V = 2 }},
+		{"serving", "host", "host", func(c *hostclaim.Claim) { c.Host = "Notes.Example" }},
+		{"serving", "gen 0", "gen is 0", func(c *hostclaim.Claim) { c.Gen = 0 }},
+		{"serving", "no write nonce", "write is", func(c *hostclaim.Claim) { c.Write = "" }},
+		{"serving", "no holder", "holder present: false", func(c *hostclaim.Claim) { c.Holder = nil }},
+		{"serving", "free with a holder", "holder present: true", func(c *hostclaim.Claim) { c.Op.Kind = hostclaim.Free }},
+		{"serving", "incarnation", "holder.incarnation", func(c *hostclaim.Claim) { c.Holder.Incarnation = "a/b" }},
+		{"serving", "region", "holder.region", func(c *hostclaim.Claim) { c.Holder.Region = "" }},
+		{"serving", "location", "holder.location", func(c *hostclaim.Claim) { c.Holder.Location = "instances/other/inc-1" }},
+		{"serving", "record key", "holder.record_key", func(c *hostclaim.Claim) { c.Holder.RecordKey = "control/x" }},
+		{"serving", "retired incarnation", "is retired", func(c *hostclaim.Claim) { c.RetiredIncarnations = []string{"inc-1"} }},
+		{"serving", "stamp over gen", "over gen", func(c *hostclaim.Claim) { c.Holder.Stamp = 99 }},
+		{"serving", "session over stamp", "over stamp", func(c *hostclaim.Claim) { c.Holder.Session = 3 }},
+		{"created", "writer without session", "a writer is named", func(c *hostclaim.Claim) { c.Holder.Generation = "g" }},
+		{"serving", "no admission", "without an admission", func(c *hostclaim.Claim) { c.Holder.Admissions = nil }},
+		{"serving", "other writer", "not the newest admission", func(c *hostclaim.Claim) { c.Holder.WriterBox = "box-3" }},
+		{"serving", "other end", "holder.ended", func(c *hostclaim.Claim) { c.Holder.Ended = &hostclaim.SessionEnd{Box: "box-1", Session: 1} }},
+		{"opened", "admissions out of order", "does not come after", func(c *hostclaim.Claim) { c.Holder.Admissions[0].Session = 99 }},
+		{"opened", "one generation twice", "admitted twice", func(c *hostclaim.Claim) { c.Holder.Admissions[0].Generation = "p-1" }},
+		{"serving", "mode", "has mode", func(c *hostclaim.Claim) { c.Holder.Admissions[0].Mode = "warm" }},
+		{"serving", "coverage", "has coverage", func(c *hostclaim.Claim) { c.Holder.Admissions[0].Coverage = "hope" }},
+		{"serving", "admission box", "box", func(c *hostclaim.Claim) { c.Holder.Admissions[0].Box = "a.b" }},
+		{"serving", "kind", "op.kind", func(c *hostclaim.Claim) { c.Op.Kind = "resting" }},
+		{"serving", "phase", "op.phase", func(c *hostclaim.Claim) { c.Op.Phase = hostclaim.Probing }},
+		{"serving", "executor none", "participants", func(c *hostclaim.Claim) { c.Op.Exec = hostclaim.None }},
+		{"serving", "executor not a reference", "label", func(c *hostclaim.Claim) { c.Op.Exec = "a.b"; c.Op.Participants = []string{"a.b"} }},
+		{"serving", "op id", "op.id", func(c *hostclaim.Claim) { c.Op.ID = "" }},
+		{"creating", "create with executor", "being created", func(c *hostclaim.Claim) { c.Op.Exec = "box-1" }},
+		{"creating", "create without selection", "op.intent.selected", func(c *hostclaim.Claim) { c.Op.Intent.Selected.Box = "" }},
+		{"starting", "unknown phase", "op.phase", func(c *hostclaim.Claim) { c.Op.Phase = "waiting" }},
+		{"starting", "executor before the hand-over", "want executor", func(c *hostclaim.Claim) { c.Op.Exec = "box-2" }},
+		{"installing", "no executor after it", "want executor", func(c *hostclaim.Claim) { c.Op.Exec = hostclaim.None }},
+		{"starting", "no fence", "without the fence", func(c *hostclaim.Claim) { c.Op.Journal.Fences = nil }},
+		{"starting", "source not lost", "without the fence", func(c *hostclaim.Claim) { c.Lost = nil }},
+		{"starting", "source is target", "source and target", func(c *hostclaim.Claim) { c.Op.Intent.Source = c.Op.Intent.Target }},
+		{"starting", "reason", "op.intent.reason", func(c *hostclaim.Claim) { c.Op.Intent.Reason = "whim" }},
+		{"starting", "region of the operation", "op.intent.region", func(c *hostclaim.Claim) { c.Op.Intent.Region = "de" }},
+		{"starting", "pin delay", "op.intent.pin_delay", func(c *hostclaim.Claim) { c.Op.Intent.PinDelay = -1 }},
+		{"starting", "early P", "before installing", func(c *hostclaim.Claim) { c.Op.Journal.Prepared = "p-9" }},
+		{"installing", "no pin", "without a pin", func(c *hostclaim.Claim) { c.Op.Journal.Pin = nil }},
+		{"installing", "install stamp", "want them in order", func(c *hostclaim.Claim) { c.Op.Journal.InstallStamp = 99 }},
+		{"installing", "early authority", "prepared authority", func(c *hostclaim.Claim) { c.Op.Journal.PreparedAuthority = &built }},
+		{"installed", "no authority", "prepared authority", func(c *hostclaim.Claim) { c.Op.Journal.PreparedAuthority = nil }},
+		{"installing", "early install", "before installed", func(c *hostclaim.Claim) { c.Op.Journal.LocalInstall = &hostclaim.LocalInstall{} }},
+		{"probing", "no receipt", "without a local install", func(c *hostclaim.Claim) { c.Op.Journal.LocalInstall = nil }},
+		{"installed", "early attempt", "before probing", func(c *hostclaim.Claim) { c.Op.Journal.ProbeAttempts = 1 }},
+		{"probing", "too many attempts", "probe attempts", func(c *hostclaim.Claim) { c.Op.Journal.ProbeAttempts = 4 }},
+		{"relocated", "chore twice", "not unique", func(c *hostclaim.Claim) { c.Obligations = append(c.Obligations, c.Obligations[0]) }},
+		{"relocated", "chore kind", "has kind", func(c *hostclaim.Claim) { c.Obligations[0].Kind = "sweep" }},
+		{"relocated", "chore owner", "has owner", func(c *hostclaim.Claim) { c.Obligations[0].Owner = "box:" }},
+		{"relocated", "lost twice", "lost names", func(c *hostclaim.Claim) { c.Lost = append(c.Lost, c.Lost...) }},
+		{"relocated", "evidence without loss", "not in loss_refs", func(c *hostclaim.Claim) { c.LossRefs = nil }},
+		{"relocated", "evidence that is none", "neither a fence", func(c *hostclaim.Claim) { c.EvidenceRefs[0].Fence.Key = "control/edges/x" }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o := upTo(t, row.stage)
+			row.breakIt(o.Claim)
+			err := o.Claim.Validate()
+			require.ErrorIs(t, err, hostclaim.ErrMalformed)
+			require.ErrorContains(t, err, row.want)
+			b, err := record.Encode(o.Claim)
+			require.NoError(t, err)
+			_, err = hostclaim.Decode(b)
+			require.ErrorIs(t, err, hostclaim.ErrMalformed)
+		})
+	}
+}
+
+func TestReadRefusesWhatIsNotThisHostsClaim(t *testing.T) {
+	good, err := record.Encode(upTo(t, "serving").Claim)
+	require.NoError(t, err)
+	for name, body := range map[string]string{
+		"unknown field": strings.Replace(string(good), `"v":1`, `"v":1,"x":1`, 1),
+		"garbage":       strings.Repeat("x", 1<<20),
+		"another host":  strings.ReplaceAll(string(good), testHost, "other.demo.example"),
+		"empty":         "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storeWith(t, body)
+			_, err := hostclaim.Read(ctx, s, testHost)
+			require.ErrorIs(t, err, hostclaim.ErrMalformed)
+		})
+	}
+	_, err = hostclaim.Read(ctx, storeWith(t, string(good)), "Not A Host")
+	require.ErrorContains(t, err, "Not A Host")
+}

@@ -1,0 +1,324 @@
+package hostdb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/hostdb"
+	"github.com/carlosframework/regionha/objstore"
+	"github.com/carlosframework/regionha/objstore/memstore"
+)
+
+// source writes a generation of one image and a few transactions, of which one
+// is larger than what is sent from memory, and loses its box.
+func source(t *testing.T, s objstore.Store, generation string) {
+	t.Helper()
+	b := newBox(t, s)
+	r := b.bootstrap(generation)
+	a := localApp(t, b.path())
+	a.exec(createNotes)
+	durable(t, r)
+	for _, body := range []string{"one", "two", "three"} {
+		a.insert(body)
+		durable(t, r)
+	}
+	a.exec("CREATE TABLE big (b BLOB)")
+	a.exec("INSERT INTO big VALUES (randomblob(1200000))")
+	durable(t, r)
+	a.end()
+	require.NoError(t, r.Close())
+}
+
+func under(s *memstore.Store, prefix string) map[string][]byte {
+	out := map[string][]byte{}
+	for _, w := range s.Log() {
+		if strings.HasPrefix(w.Key, prefix) {
+			out[w.Key] = w.Body
+		}
+	}
+	return out
+}
+
+func TestABuildIsVerifiedReadAndRestored(t *testing.T) {
+	s := memstore.New()
+	source(t, s, "g")
+	b := newBox(t, s)
+	set := b.selected(hostdb.Link{Generation: "g"})
+	isBuilt := func(want bool) {
+		t.Helper()
+		got, err := hostdb.Built(t.Context(), s, location, "p")
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	isBuilt(false)
+	built, _ := b.prepare(set, "p")
+	isBuilt(true)
+	require.Equal(t, set.MaxTXID, built.SnapshotTXID)
+
+	verified, err := hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
+	require.NoError(t, err)
+	require.Equal(t, built, verified)
+
+	matches, err := built.Matches(b.path())
+	require.NoError(t, err)
+	require.True(t, matches)
+
+	read, err := hostdb.ReadPrepared(t.Context(), s, location, "p", built.InstallSHA256)
+	require.NoError(t, err)
+	again := filepath.Join(t.TempDir(), "again.db")
+	var done, total int64
+	require.NoError(t, read.Restore(t.Context(), s, again, func(d, n int64) { done, total = d, n }))
+	matches, err = built.Matches(again)
+	require.NoError(t, err)
+	require.True(t, matches)
+	require.Positive(t, total)
+	require.Equal(t, total, done)
+
+	own := b.selected(hostdb.Link{Generation: "p"})
+	require.Len(t, own.Objects, 1, "P is complete by its image alone")
+	require.Equal(t, set.MaxTXID, own.MaxTXID)
+
+	other := filepath.Join(t.TempDir(), "other.db")
+	sum, err := hostdb.Restore(t.Context(), s, set, other, nil)
+	require.NoError(t, err)
+	require.Equal(t, built.DatabaseSHA256, sum, "the set and P make the same file")
+	require.Equal(t, []string{"one", "two", "three"}, notes(t, other))
+}
+
+// A build dies at each of its writes, in each way, and is made again: the same
+// objects with the same bytes.
+func TestABuildThatDiedAnywhereIsRebuiltToTheSameBytes(t *testing.T) {
+	s := memstore.New()
+	source(t, s, "g")
+	set := newBox(t, s).selected(hostdb.Link{Generation: "g"})
+	build := func(s objstore.Store) error {
+		b := newBox(t, s)
+		require.NoError(t, os.WriteFile(b.path()+".restoring", []byte("left by a crash"), 0o600))
+		_, err := b.builder().BuildPrepared(t.Context(), set, location, "p", b.path())
+		if err != nil {
+			require.NoFileExists(t, b.path())
+			require.NoFileExists(t, b.path()+".restoring")
+		}
+		return err
+	}
+	clean := cloneOf(t, s)
+	require.NoError(t, build(clean))
+	want := under(clean, location+"/db/p/")
+	require.Len(t, want, 4)
+	for _, fault := range []memstore.Fault{memstore.Lose, memstore.LoseAnswer, memstore.Hold, memstore.Refuse, memstore.Replay} {
+		for n := 1; n <= len(want); n++ {
+			s := cloneOf(t, s)
+			puts := 0
+			s.Inject(func(r memstore.Request) memstore.Fault {
+				if r.Op != memstore.OpPut {
+					return memstore.None
+				}
+				if puts++; puts == n {
+					return fault
+				}
+				return memstore.None
+			})
+			err := build(s)
+			if settled := fault == memstore.LoseAnswer || fault == memstore.Replay; settled {
+				require.NoError(t, err, "the build looks again")
+			} else {
+				require.Error(t, err)
+				require.NotErrorIs(t, err, hostdb.ErrBroken)
+				_, err := hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
+				require.ErrorIs(t, err, hostdb.ErrBroken, "not complete")
+			}
+			s.Inject(nil)
+			require.NoError(t, build(s), "fault %d at write %d", fault, n)
+			for _, late := range s.Held() {
+				_, err := late.Deliver()
+				require.ErrorIs(t, err, objstore.ErrConflict)
+			}
+			require.Equal(t, want, under(s, location+"/db/p/"), "fault %d at write %d", fault, n)
+			_, err = hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestTheInstallManifestIsTheLastWriteAndCheckComesBeforeEach(t *testing.T) {
+	s := memstore.New()
+	source(t, s, "g")
+	b := newBox(t, s)
+	set := b.selected(hostdb.Link{Generation: "g"})
+	before := len(s.Log())
+	errLost := errors.New("lease lost")
+	for allowed := range 5 {
+		checks := 0
+		builder := b.builder()
+		builder.Check = func(context.Context) error {
+			if checks++; checks > allowed {
+				return errLost
+			}
+			return nil
+		}
+		_, err := builder.BuildPrepared(t.Context(), set, location, "p", b.path())
+		if allowed < 4 {
+			require.ErrorIs(t, err, errLost)
+		} else {
+			require.NoError(t, err)
+		}
+		require.Len(t, s.Log(), before+allowed)
+	}
+	var order []string
+	for _, w := range s.Log()[before:] {
+		order = append(order, filepath.Base(filepath.Dir(w.Key))+"/"+filepath.Base(w.Key)[:5])
+	}
+	require.Equal(t, []string{"p/build", "0009/00000", "0000/00000", "p/insta"}, order)
+}
+
+func TestAnEmptySetBuildsNoDatabase(t *testing.T) {
+	s := memstore.New()
+	b := newBox(t, s)
+	set := hostdb.RecoverySet{Empty: true}
+	built, _ := b.prepare(set, "p")
+	require.Zero(t, built.SnapshotTXID)
+	require.NoFileExists(t, b.path())
+	verified, err := hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
+	require.NoError(t, err)
+	require.Equal(t, built, verified)
+	_, err = hostdb.Select(t.Context(), s, location, []hostdb.Link{{Generation: "p"}})
+	require.ErrorIs(t, err, hostdb.ErrEmpty)
+	require.Error(t, built.Restore(t.Context(), s, b.path(), nil))
+
+	r := b.bootstrap("p")
+	require.EqualValues(t, 1, durable(t, r), "the first upload is a full image")
+}
+
+func TestASetThatDoesNotSayWhatItIsIsRefused(t *testing.T) {
+	s := memstore.New()
+	b := newBox(t, s)
+	for _, set := range []hostdb.RecoverySet{
+		{},
+		{Generation: "g", MaxTXID: 3},
+		{Empty: true, MaxTXID: 1},
+		{Empty: true, Objects: []hostdb.ObjectRef{{Key: "k", ETag: "e"}}},
+		{Generation: "g", MaxTXID: 1, Objects: []hostdb.ObjectRef{{Key: "k"}}},
+		{Generation: "g", MaxTXID: 1, Objects: []hostdb.ObjectRef{{Key: "k", ETag: "e", Size: -1}}},
+		{Generation: "p", MaxTXID: 1, Objects: []hostdb.ObjectRef{{Key: "k", ETag: "e"}}}, // P from itself
+	} {
+		_, err := b.builder().BuildPrepared(t.Context(), set, location, "p", b.path())
+		require.Error(t, err, "%+v", set)
+		if set.Generation != "p" {
+			_, err = hostdb.Restore(t.Context(), s, set, b.path(), nil)
+			require.Error(t, err, "%+v", set)
+			_, err = hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
+			require.Error(t, err, "%+v", set)
+		}
+	}
+	require.Empty(t, s.Log())
+}
+
+// The verifier believes no record and no listing alone: whatever is wrong with
+// P, it is not installed.
+func TestVerifyRefusesAPThatIsNotExactlyTheBuild(t *testing.T) {
+	ctx := t.Context()
+	s := memstore.New()
+	source(t, s, "g")
+	b := newBox(t, s)
+	set := b.selected(hostdb.Link{Generation: "g"})
+	b.prepare(set, "p")
+	good := under(s, location+"/db/p/")
+	snapshot := file{9, 1, set.MaxTXID}.key("p")
+	anchor := file{0, set.MaxTXID, set.MaxTXID}.key("p")
+	edit := func(key, from, to string) func(*testing.T, *memstore.Store) {
+		return func(t *testing.T, s *memstore.Store) {
+			require.Contains(t, string(good[key]), from)
+			_, err := s.Put(ctx, key, bytes.Replace(good[key], []byte(from), []byte(to), 1), objstore.Always())
+			require.NoError(t, err)
+		}
+	}
+	flip := func(key string, at int) func(*testing.T, *memstore.Store) {
+		return func(t *testing.T, s *memstore.Store) {
+			b := bytes.Clone(good[key])
+			b[(at+len(b))%len(b)] ^= 1
+			_, err := s.Put(ctx, key, b, objstore.Always())
+			require.NoError(t, err)
+		}
+	}
+	remove := func(key string) func(*testing.T, *memstore.Store) {
+		return func(t *testing.T, s *memstore.Store) {
+			for v, err := range s.ListVersions(ctx, key) {
+				require.NoError(t, err)
+				require.NoError(t, s.DeleteVersion(ctx, key, v.VersionID))
+			}
+		}
+	}
+	for rule, break_ := range map[string]func(*testing.T, *memstore.Store){
+		"no build":             remove(location + "/db/p/build.json"),
+		"no install":           remove(location + "/db/p/install.json"),
+		"no image":             remove(snapshot),
+		"no anchor":            remove(anchor),
+		"image flipped":        flip(snapshot, 5000),
+		"image header flipped": flip(snapshot, 20),
+		"anchor flipped":       flip(anchor, -1),
+		"another mode":         edit(location+"/db/p/build.json", "snapshot", "snapshoT"),
+		"another source":       edit(location+"/db/p/build.json", `"source":"g"`, `"source":"h"`),
+		"another database":     edit(location+"/db/p/install.json", `"database_sha256":"`, `"database_sha256":"0`),
+		"another position":     edit(location+"/db/p/install.json", `"txid":`, `"txid":1`),
+		"left over": func(t *testing.T, s *memstore.Store) {
+			put(t, s, file{0, set.MaxTXID + 1, set.MaxTXID + 1}.key("p"))
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s := memstore.New()
+			for key, body := range good {
+				_, err := s.Put(ctx, key, body, objstore.IfAbsent())
+				require.NoError(t, err)
+			}
+			_, err := hostdb.VerifyPrepared(ctx, s, location, "p", set)
+			require.NoError(t, err)
+			break_(t, s)
+			_, err = hostdb.VerifyPrepared(ctx, s, location, "p", set)
+			require.ErrorIs(t, err, hostdb.ErrBroken)
+		})
+	}
+	other := set
+	other.Gap = "another pin"
+	_, err := hostdb.VerifyPrepared(ctx, s, location, "p", other)
+	require.ErrorIs(t, err, hostdb.ErrBroken)
+	s.Inject(func(memstore.Request) memstore.Fault { return memstore.Lose })
+	_, err = hostdb.VerifyPrepared(ctx, s, location, "p", set)
+	require.ErrorIs(t, err, memstore.ErrInjected)
+	require.NotErrorIs(t, err, hostdb.ErrBroken)
+	_, err = hostdb.Built(ctx, s, location, "p")
+	require.ErrorIs(t, err, memstore.ErrInjected)
+	s.Inject(nil)
+	_, err = hostdb.ReadPrepared(ctx, s, location, "p", strings.Repeat("0", 64))
+	require.ErrorIs(t, err, hostdb.ErrBroken)
+}
+
+func TestMatchesOnlyThePreparedFileWithNothingBesideIt(t *testing.T) {
+	s := memstore.New()
+	source(t, s, "g")
+	b := newBox(t, s)
+	built, _ := b.prepare(b.selected(hostdb.Link{Generation: "g"}), "p")
+	check := func(want bool) {
+		t.Helper()
+		got, err := built.Matches(b.path())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	check(true)
+	require.NoError(t, os.WriteFile(b.path()+"-wal", []byte("x"), 0o600))
+	check(false)
+	require.NoError(t, os.Remove(b.path()+"-wal"))
+	f, err := os.OpenFile(b.path(), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString("x")
+	require.NoError(t, errors.Join(err, f.Close()))
+	check(false)
+	require.NoError(t, os.Remove(b.path()))
+	check(false)
+}

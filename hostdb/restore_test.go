@@ -1,0 +1,202 @@
+package hostdb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/hostdb"
+	"github.com/carlosframework/regionha/objstore"
+	"github.com/carlosframework/regionha/objstore/memstore"
+)
+
+// replace puts other bytes under a key and makes the set name that version, as
+// if it had been pinned so.
+func replace(t *testing.T, s objstore.Store, set hostdb.RecoverySet, i int, body []byte) hostdb.RecoverySet {
+	t.Helper()
+	info, err := s.Put(t.Context(), set.Objects[i].Key, body, objstore.Always())
+	require.NoError(t, err)
+	set.Objects[i].ETag, set.Objects[i].Size = info.ETag, info.Size
+	return set
+}
+
+func TestRestoreRefusesEverythingButTheExactSet(t *testing.T) {
+	source := func(first string) (*memstore.Store, hostdb.RecoverySet, [][]byte) {
+		s := memstore.New()
+		b := newBox(t, s)
+		r := b.bootstrap("g")
+		a := localApp(t, b.path())
+		a.exec(createNotes)
+		for _, body := range []string{first, "two", "three", "four"} {
+			a.insert(body)
+			durable(t, r)
+		}
+		set := b.selected(hostdb.Link{Generation: "g"})
+		require.GreaterOrEqual(t, len(set.Objects), 4)
+		var bodies [][]byte
+		for _, o := range set.Objects {
+			got, err := s.Get(t.Context(), o.Key)
+			require.NoError(t, err)
+			bodies = append(bodies, got.Body)
+		}
+		return s, set, bodies
+	}
+	s, pinned, bodies := source("one")
+	_, _, foreign := source("another")
+	flipped := func(b []byte, at int) []byte {
+		b = bytes.Clone(b)
+		b[at] ^= 4
+		return b
+	}
+	for rule, damage := range map[string]func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet{
+		"the image is cut short": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 0, bodies[0][:len(bodies[0])-1])
+		},
+		"the image is cut short after a page": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 0, bodies[0][:len(bodies[0])/2])
+		},
+		"the image goes on after its end": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 0, append(bytes.Clone(bodies[0]), 0))
+		},
+		"a transaction is cut short": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 2, bodies[2][:len(bodies[2])-20])
+		},
+		"a transaction is nothing": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 2, nil)
+		},
+		"a bit is flipped in the image": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 0, flipped(bodies[0], len(bodies[0])/2))
+		},
+		"a bit is flipped in a transaction": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 1, flipped(bodies[1], 120))
+		},
+		"a bit is flipped in a checksum": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 1, flipped(bodies[1], len(bodies[1])-1))
+		},
+		"another transaction under the name": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 2, bodies[1])
+		},
+		"a foreign object under the name": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			_, err := s.Put(t.Context(), set.Objects[2].Key, foreign[2], objstore.Always())
+			require.NoError(t, err) // whole, and in its place: only the ETag tells
+			return set
+		},
+		"a foreign object known by SHA-256 only": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			set = replace(t, s, set, 2, foreign[2])
+			set.Objects[2].ETag, set.Objects[2].SHA256 = "", digestOf(bodies[2])
+			return set
+		},
+		"an object of another size": func(_ *testing.T, _ *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			set.Objects[0].Size++
+			return set
+		},
+		"an object is gone": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			require.NoError(t, s.DeleteVersion(t.Context(), set.Objects[1].Key, set.Objects[1].VersionID))
+			return set
+		},
+		"the middle is missing": func(_ *testing.T, _ *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			set.Objects = slices.Delete(set.Objects, 1, 2)
+			return set
+		},
+		"the image is missing": func(_ *testing.T, _ *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			set.Objects = set.Objects[1:]
+			return set
+		},
+		"the end is missing": func(_ *testing.T, _ *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			set.Objects = set.Objects[:len(set.Objects)-1]
+			return set
+		},
+		"two are swapped": func(_ *testing.T, _ *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			set.Objects[1], set.Objects[2] = set.Objects[2], set.Objects[1]
+			return set
+		},
+		"the key is no LTX name": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			set.Objects[1].Key = location + "/db/g/ltx/0000/copy"
+			return replace(t, s, set, 1, bodies[1])
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			s, set := cloneOf(t, s), pinned
+			set.Objects = slices.Clone(set.Objects)
+			path := filepath.Join(t.TempDir(), "app.db")
+			set = damage(t, s, set)
+			_, err := hostdb.Restore(t.Context(), s, set, path, nil)
+			require.ErrorIs(t, err, hostdb.ErrBroken)
+			left, err := os.ReadDir(filepath.Dir(path))
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
+
+func TestRestoreNeedsAFreshPath(t *testing.T) {
+	s := memstore.New()
+	source(t, s, "g")
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		b := newBox(t, s)
+		require.NoError(t, os.WriteFile(b.path()+suffix, []byte("of another life"), 0o600))
+		set := b.selected(hostdb.Link{Generation: "g"})
+		_, err := hostdb.Restore(t.Context(), s, set, b.path(), nil)
+		require.ErrorIs(t, err, hostdb.ErrNotFresh)
+		_, err = b.builder().BuildPrepared(t.Context(), set, location, "p", b.path())
+		require.ErrorIs(t, err, hostdb.ErrNotFresh)
+	}
+}
+
+// streams is a store whose bodies break off, or end with their context.
+type streams struct {
+	*memstore.Store
+	after int64
+}
+
+var errBroken = errors.New("connection reset")
+
+func (s streams) GetReader(ctx context.Context, key, etag string, offset int64) (io.ReadCloser, objstore.Info, error) {
+	r, info, err := s.Store.GetReader(ctx, key, etag, offset)
+	if err != nil {
+		return nil, info, err
+	}
+	return io.NopCloser(io.MultiReader(io.LimitReader(r, s.after), errReader{})), info, nil
+}
+
+type errReader struct{}
+
+func (errReader) Read([]byte) (int, error) { return 0, errBroken }
+
+func TestABrokenConnectionSaysNothingAboutTheSet(t *testing.T) {
+	s := memstore.New()
+	source(t, s, "g")
+	b := newBox(t, s)
+	set := b.selected(hostdb.Link{Generation: "g"})
+	for _, after := range []int64{0, 50, 500, set.Objects[0].Size} {
+		_, err := hostdb.Restore(t.Context(), streams{s, after}, set, b.path(), nil)
+		require.ErrorIs(t, err, errBroken)
+		require.NotErrorIs(t, err, hostdb.ErrBroken)
+		require.NoFileExists(t, b.path())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := hostdb.Restore(ctx, s, set, b.path(), nil)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// plain hides that a store can stream.
+type plain struct{ objstore.Store }
+
+func TestAStoreThatCannotStreamServesSmallDatabases(t *testing.T) {
+	s := memstore.New()
+	source(t, s, "g")
+	b := newBox(t, plain{s})
+	set := b.selected(hostdb.Link{Generation: "g"})
+	b.prepare(set, "p")
+	_, err := hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "two", "three"}, notes(t, b.path()))
+}

@@ -1,0 +1,111 @@
+package hostguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Participation is the journal of one acknowledgement: this box takes part in
+// an operation. It is what the claim's exec_ack says, and never changes.
+type Participation struct {
+	V          int       `json:"v"`
+	Host       string    `json:"host"`
+	Op         string    `json:"op"`
+	Box        string    `json:"box"`
+	Enrollment string    `json:"enrollment"`
+	At         time.Time `json:"at"`
+}
+
+func participationsDir(dataDir string) string { return filepath.Join(dataDir, ".participations") }
+
+// Acknowledge journals that this box takes part in op, before the claim is told
+// so, and returns what the journal says: the first acknowledgement, whoever asks
+// again. The context bounds the wait for the host's lock.
+func (g *Guard) Acknowledge(ctx context.Context, op string, at time.Time) (Participation, error) {
+	if err := checkName("op", op, maxOp); err != nil {
+		return Participation{}, g.errorf("acknowledge: %w", err)
+	}
+	var p Participation
+	err := g.locked(ctx, "acknowledge", func(state) (err error) {
+		path := g.participation(op)
+		var found bool
+		p, found, err = loadParticipation(path, g.host, op)
+		switch {
+		case err != nil:
+			return err
+		case found && (p.Box != g.me.Box || p.Enrollment != g.me.Enrollment):
+			return fmt.Errorf("%s: %w: box %q, enrollment %q", path, ErrForeign, p.Box, p.Enrollment)
+		case found:
+			return nil
+		}
+		p = Participation{V: version, Host: g.host, Op: op, Box: g.me.Box, Enrollment: g.me.Enrollment, At: at.UTC()}
+		return g.disk.save(path, p)
+	})
+	if err != nil {
+		return Participation{}, err
+	}
+	return p, nil
+}
+
+// Forget removes the journal of a participation. Call it only after a fresh
+// claim read showed that this box takes no part in op any more, and after its
+// clean-up. One that is not there is forgotten.
+func (g *Guard) Forget(ctx context.Context, op string) error {
+	if err := checkName("op", op, maxOp); err != nil {
+		return g.errorf("forget: %w", err)
+	}
+	return g.locked(ctx, "forget", func(state) error { return g.disk.remove(g.participation(op)) })
+}
+
+func (g *Guard) participation(op string) string {
+	return filepath.Join(g.acks, g.host+"_"+op+".json")
+}
+
+// Participations reads every journaled participation under dataDir. damaged has
+// one error for each entry that cannot be read; it hides no other, and a file
+// that a write left unfinished is none. err means that the list is unknown.
+func Participations(dataDir string) (list []Participation, damaged []error, err error) {
+	dir := participationsDir(dataDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("hostguard: participations: %w", err)
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), tmpSuffix) {
+			continue
+		}
+		host, op, ok := splitName(e.Name())
+		if !ok {
+			damaged = append(damaged, fmt.Errorf("hostguard: participations: %q is not <host>_<op>.json", e.Name()))
+			continue
+		}
+		p, found, err := loadParticipation(filepath.Join(dir, e.Name()), host, op)
+		if err != nil {
+			damaged = append(damaged, fmt.Errorf("hostguard: participations: %w", err))
+		} else if found {
+			list = append(list, p)
+		}
+	}
+	return list, damaged, nil
+}
+
+func loadParticipation(path, host, op string) (Participation, bool, error) {
+	p, found, err := load[Participation](path)
+	if err != nil || !found {
+		return Participation{}, false, err
+	}
+	if p.V != version || p.Host != host || p.Op != op || p.Box == "" || p.Enrollment == "" || p.At.IsZero() {
+		return Participation{}, false, fmt.Errorf("%s: %w: version %d, host %q, op %q, box %q, enrollment %q, at %s",
+			path, ErrMalformed, p.V, p.Host, p.Op, p.Box, p.Enrollment, p.At)
+	}
+	return p, true, nil
+}

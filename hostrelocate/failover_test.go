@@ -1,0 +1,223 @@
+package hostrelocate_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/hostdb"
+	"github.com/carlosframework/regionha/hostfiles"
+	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/internal/record"
+	"github.com/carlosframework/regionha/internal/record/recordtest"
+	"github.com/carlosframework/regionha/objstore"
+	"github.com/carlosframework/regionha/objstore/memstore"
+)
+
+// claimWrites lists the claim after each write that applied, from the first.
+func (w *world) claimWrites() (list []hostclaim.Claim) {
+	for _, entry := range w.control.Log() {
+		if entry.Key == hostclaim.Key(host) {
+			c, err := record.Decode[hostclaim.Claim](entry.Body)
+			require.NoError(w.tb, err)
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func TestAFailoverIsEightClaimWrites(t *testing.T) {
+	w := newWorld(t)
+	before := len(w.claimWrites())
+	require.True(t, w.run(50))
+	require.Equal(t, 8, len(w.claimWrites())-before)
+
+	c := w.claim().Claim
+	require.Equal(t, target.Box, c.Holder.WriterBox)
+	require.True(t, c.IsLost(source.Box))
+	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]
+	require.Equal(t, source.Box, last.WritesLost.Box)
+	require.True(t, last.Published)
+}
+
+func TestTheTargetHoldsTheDatabaseTheFilesAndTheKey(t *testing.T) {
+	w := newWorld(t)
+	require.True(t, w.run(50))
+	c := w.claim().Claim
+	photo, err := os.ReadFile(filepath.Join(w.root, "files", "photo"))
+	require.NoError(t, err)
+	require.Equal(t, "pixels", string(photo))
+	key, err := os.ReadFile(filepath.Join(w.root, "platform", "instance.key"))
+	require.NoError(t, err)
+	require.Equal(t, w.key, key)
+
+	set, err := hostdb.Select(ctx, w.data, c.Holder.Location, []hostdb.Link{{Generation: c.Holder.Generation}})
+	require.NoError(t, err)
+	_, err = hostdb.Restore(ctx, w.data, set, filepath.Join(t.TempDir(), "restored.db"), nil)
+	require.NoError(t, err)
+}
+
+// TestAnyRequestMayFailAndAnyDriverTakesOver loses each request of a failover in
+// turn, before and after its effect. The drivers have no memory, so each failure
+// is also a crash right there.
+func TestAnyRequestMayFailAndAnyDriverTakesOver(t *testing.T) {
+	for _, fault := range []memstore.Fault{memstore.Lose, memstore.LoseAnswer} {
+		for _, inData := range []bool{false, true} {
+			for n := 1; ; n++ {
+				w := newWorld(t)
+				store := w.control
+				if inData {
+					store = w.data
+				}
+				seen, hit := 0, false
+				store.Inject(func(memstore.Request) memstore.Fault {
+					if seen++; seen == n {
+						hit = true
+						return fault
+					}
+					return memstore.None
+				})
+				done := w.run(100)
+				store.Inject(nil)
+				require.True(t, done, "fault %d at request %d, data %t: %s", fault, n, inData, w.claim().Claim.Op.Phase)
+				w.sound()
+				if !hit {
+					break
+				}
+			}
+		}
+	}
+}
+
+// sound checks what must hold however the failover came about.
+func (w *world) sound() {
+	opened := map[string]int{}
+	for _, r := range w.claim().Claim.Holder.Admissions {
+		opened[r.Generation]++
+		require.Equal(w.tb, 1, opened[r.Generation])
+	}
+	list := w.claim().Claim.Holder.Admissions
+	require.Nil(w.tb, list[0].WritesLost)
+	for _, r := range list[1:] {
+		require.NotNil(w.tb, r.WritesLost)
+	}
+}
+
+func TestAPinWaitsForTheFencesWindow(t *testing.T) {
+	w := newWorld(t)
+	o := w.claim()
+	_, err := w.worker().StartFailover(ctx, o, w.fence, target.Box)
+	require.NoError(t, err)
+	_, err = w.participant().Step(ctx, w.claim())
+	require.NoError(t, err)
+	turn, err := w.worker().Step(ctx, w.claim())
+	require.NoError(t, err)
+	require.NotEmpty(t, turn.Did)
+	turn, err = w.worker().Step(ctx, w.claim())
+	require.NoError(t, err)
+	require.Equal(t, "pinning notes.demo.example: waiting 1s for the fence's window", turn.String())
+	w.now = w.now.Add(time.Second)
+	turn, err = w.worker().Step(ctx, w.claim())
+	require.NoError(t, err)
+	require.NotEmpty(t, turn.Did)
+}
+
+// TestALateUploadAfterThePinChangesNothing: what the dead writer sent before it
+// died and lands now belongs to nobody.
+func TestALateUploadAfterThePinChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	require.False(t, w.run(6), "stop once the host was handed over")
+	c := w.claim().Claim
+	require.Equal(t, hostclaim.Installing, c.Op.Phase)
+	late := c.Holder.Location + "/db/g-1/ltx/0000/00000000000000ff-00000000000000ff.ltx"
+	_, err := w.data.Put(ctx, late, []byte("late"), objstore.IfAbsent())
+	require.NoError(t, err)
+	manifest := hostfiles.ManifestKey(c.Holder.Location, "g-1")
+	was, err := w.data.Get(ctx, manifest)
+	require.NoError(t, err)
+	_, err = w.data.Put(ctx, manifest, []byte("late"), objstore.IfMatch(was.ETag))
+	require.NoError(t, err)
+	require.True(t, w.run(50))
+}
+
+func TestAWorkerThatIsNotEnrolledStartsNothing(t *testing.T) {
+	w := newWorld(t)
+	worker := w.worker()
+	worker.Self.Enrollment = "enr-0"
+	_, err := worker.StartFailover(ctx, w.claim(), w.fence, target.Box)
+	require.ErrorContains(t, err, "worker box-9")
+	_, err = w.worker().StartFailover(ctx, w.claim(), w.fence, "box-7")
+	require.ErrorContains(t, err, "not an active box")
+	require.Equal(t, hostclaim.Serving, w.claim().Claim.Op.Kind)
+}
+
+func TestAHostWithoutItsKeyIsNotPinned(t *testing.T) {
+	w := newWorld(t)
+	c := w.claim().Claim
+	// A manifest of the newest generation that holds no instance key.
+	manifest := hostfiles.ManifestKey(c.Holder.Location, "g-1")
+	was, err := w.data.Get(ctx, manifest)
+	require.NoError(t, err)
+	m, err := record.Decode[hostfiles.Manifest](was.Body)
+	require.NoError(t, err)
+	kept := m.Changes[:0]
+	for _, e := range m.Changes {
+		if !strings.HasPrefix(e.Path, "platform/") {
+			kept = append(kept, e)
+		}
+	}
+	m.Changes = kept
+	body, err := record.Encode(m)
+	require.NoError(t, err)
+	_, err = w.data.Put(ctx, manifest, body, objstore.IfMatch(was.ETag))
+	require.NoError(t, err)
+
+	require.False(t, w.run(20))
+	require.Equal(t, hostclaim.Pinning, w.claim().Claim.Op.Phase)
+	_, err = w.worker().Step(ctx, w.claim())
+	require.ErrorIs(t, err, hostrelocate.ErrFilesUnevidenced)
+}
+
+func TestAFailedProbeGetsAnotherAttemptAndNoFourth(t *testing.T) {
+	w := newWorld(t)
+	b := &box{world: w, probes: []error{errProbe, errProbe, errProbe}}
+	p := w.participant()
+	p.Runtime = b
+	var did []string
+	var last hostrelocate.Turn
+	for range 60 {
+		o := w.claim()
+		if o.Claim.Op.Kind == hostclaim.Serving {
+			_, err := w.worker().StartFailover(ctx, o, w.fence, target.Box)
+			require.NoError(t, err)
+			continue
+		}
+		if turn, err := w.worker().Step(ctx, o); err == nil && turn.Did != "" {
+			continue
+		}
+		turn, err := p.Step(ctx, o)
+		require.NoError(t, err)
+		did, last = append(did, turn.Did), turn
+		w.now = w.now.Add(time.Second)
+		b.probes = append(b.probes, errProbe)
+	}
+	text := strings.Join(did, "\n")
+	require.Contains(t, text, "attempt 1 of notes.demo.example failed (the app answers 500); attempt 2 of")
+	require.Contains(t, text, "attempt 2 of notes.demo.example failed (the app answers 500); attempt 3 of")
+	require.Contains(t, last.String(), "all 3 attempts failed, an operator is needed")
+	require.Len(t, w.claim().Claim.Holder.Admissions, 4)
+}
+
+func TestPinIsStoredAsItStands(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
+	recordtest.Golden(t, "pin", hostrelocate.Pin{V: 1, Host: host, Op: "op-2", Gen: 9, ListedAt: at, By: driver,
+		Set:   hostdb.RecoverySet{Generation: "g-1", MaxTXID: 41, Objects: []hostdb.ObjectRef{{Key: "k", ETag: `"e"`, Size: 7}}},
+		Files: hostrelocate.FilesPin{Generation: "g-1", Key: "m", Seq: 3, SHA256: "aa", Retained: "r"}})
+}
+
+func FuzzDecodePin(f *testing.F) { recordtest.Fuzz(f, hostrelocate.Pin{V: 1, Host: host}) }

@@ -1,0 +1,70 @@
+package hostrelocate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/objstore"
+)
+
+// Turn is what one step of a driver came to.
+type Turn struct {
+	Did   string        // what was done; "": nothing
+	Waits string        // what is waited for; "": nothing
+	Again time.Duration // when to look again; 0: at once, or never if nothing is waited for
+}
+
+// String is the turn as one sentence, for logs and people.
+func (t Turn) String() string {
+	switch {
+	case t.Did == "":
+		return t.Waits
+	case t.Waits == "":
+		return t.Did
+	}
+	return t.Did + "; " + t.Waits
+}
+
+// Done reports that nothing is left to do and nothing is waited for.
+func (t Turn) Done() bool { return t == Turn{} }
+
+const (
+	// poll is how often a running operation's claim is read while another
+	// driver is waited for.
+	poll = 250 * time.Millisecond
+
+	// retry is the pause after a step that could not be made now.
+	retry = time.Second
+)
+
+// changed tells others that a claim moved; it carries no authority.
+type changed func(ctx context.Context, c *hostclaim.Claim)
+
+// driver is what both kinds of driver do with a claim.
+type driver struct {
+	control objstore.Store
+	changed changed
+}
+
+// update makes one claim write. A claim that moved, or a step that is recorded
+// already, is no error: the next step looks again at once.
+func (d driver) update(ctx context.Context, o hostclaim.Observed, did string, t hostclaim.Transition) (hostclaim.Observed, Turn, error) {
+	next, err := hostclaim.Update(ctx, d.control, o, t)
+	switch {
+	case errors.Is(err, hostclaim.ErrAlreadyRecorded), errors.Is(err, hostclaim.ErrConflict):
+		return hostclaim.Observed{}, Turn{Waits: "looking again: " + o.Host + " moved"}, nil
+	case err != nil:
+		return hostclaim.Observed{}, Turn{}, err
+	}
+	if d.changed != nil {
+		d.changed(ctx, next.Claim)
+	}
+	return next, Turn{Did: did, Waits: "what follows"}, nil
+}
+
+func waits(again time.Duration, format string, args ...any) Turn {
+	return Turn{Waits: fmt.Sprintf(format, args...), Again: again}
+}

@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/boxauth"
+	"github.com/carlosframework/regionha/internal/hint"
+	"github.com/carlosframework/regionha/internal/ingress"
+)
+
+// drainWithin is how long requests may still take when the agent ends.
+const drainWithin = 10 * time.Second
+
+// serveIngress serves HTTP for every host of the region.
+func (a *Agent) serveIngress(ctx context.Context) error {
+	g, err := ingress.New(ingress.Config{
+		Self: a.self.Box, Local: a.local, Home: a.homes.home, Changed: a.homes.changes, Look: a.lookFor,
+		Unreachable: func(box string) { a.hints.Send(hint.Outgoing{Hint: hint.Hint{Box: box}, To: []string{}}) },
+		PeerToken:   a.secret.Fingerprint(), Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	return serveHTTP(ctx, a.ingressListener, &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
+}
+
+// serveInternal takes hints from the other boxes.
+func (a *Agent) serveInternal(ctx context.Context) error {
+	handler := hint.Handler(&boxauth.Verifier{Secret: a.secret, Log: a.log}, func(h hint.Hint) {
+		if h.Gen == 0 {
+			a.homes.soon()
+		}
+		if hostclaim.CheckHost(h.Host) == nil && h.Gen > 0 {
+			a.look(ctx, h.Host)
+		}
+	})
+	return serveHTTP(ctx, a.internalListener, &http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10})
+}
+
+func serveHTTP(ctx context.Context, l net.Listener, s *http.Server) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Serve(l) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWithin)
+	defer cancel()
+	err := s.Shutdown(ctx)
+	if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return s.Close()
+	}
+	return err
+}
+
+func (a *Agent) local(name string) (ingress.Local, bool) {
+	h, ok := a.row(name)
+	if !ok {
+		return ingress.Local{}, false
+	}
+	return h.local()
+}
+
+// lookFor looks at what a held request waits for: the host's claim if this box
+// has a row, and where its home is.
+func (a *Agent) lookFor(ctx context.Context, name string) {
+	if h, ok := a.row(name); ok {
+		h.poke()
+	}
+	a.homes.look(ctx)
+}
+
+// hintOf is what others are told of a claim that this box wrote.
+func hintOf(c *hostclaim.Claim) hint.Outgoing {
+	to := append([]string{}, c.Op.Participants...)
+	return hint.Outgoing{Hint: hint.Hint{Host: c.Host, Gen: c.Gen}, To: append(to, c.Op.Intent.Source.Box)}
+}

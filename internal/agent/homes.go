@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/carlosframework/regionha/internal/ingress"
+	"github.com/carlosframework/regionha/placement"
+)
+
+// refreshEvery is how often the edges files are read when nobody asks.
+const refreshEvery = 30 * time.Second
+
+// homes knows where every name of the region is served, and where its boxes
+// are reached.
+type homes struct {
+	agent  *Agent
+	reader placement.Reader
+	ask    chan struct{}
+
+	files atomic.Pointer[placement.Snapshot]
+	fold  atomic.Pointer[placement.HomeMap]
+
+	mu      sync.Mutex
+	changed chan struct{}
+	round   chan struct{} // closed when the reading that runs is done
+}
+
+func newHomes(a *Agent) *homes {
+	return &homes{agent: a, reader: placement.Reader{Store: a.control}, ask: make(chan struct{}, 1),
+		changed: make(chan struct{}), round: make(chan struct{})}
+}
+
+// run keeps the map fresh until ctx ends.
+func (m *homes) run(ctx context.Context) error {
+	for {
+		m.refresh(ctx)
+		t := time.NewTimer(refreshEvery)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-m.ask:
+			t.Stop()
+		case <-t.C:
+		}
+	}
+}
+
+func (m *homes) refresh(ctx context.Context) {
+	snap, err := m.reader.Read(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		m.agent.log.Warn("read the edges files", "err", err)
+	default:
+		for _, p := range snap.Problems {
+			m.agent.log.Warn("an edges file is not understood", "err", p)
+		}
+		m.files.Store(&snap)
+		m.fold.Store(placement.Fold(snap.Files, m.fold.Load(), time.Now()))
+	}
+	m.mu.Lock()
+	close(m.round)
+	m.round = make(chan struct{})
+	m.mu.Unlock()
+	m.wake()
+}
+
+// soon makes the edges files be read now.
+func (m *homes) soon() {
+	select {
+	case m.ask <- struct{}{}:
+	default:
+	}
+}
+
+// look reads the edges files now and waits for it.
+func (m *homes) look(ctx context.Context) {
+	m.mu.Lock()
+	done := m.round
+	m.mu.Unlock()
+	m.soon()
+	select {
+	case <-ctx.Done():
+	case <-done:
+	}
+}
+
+// wake tells held requests that an answer may have changed.
+func (m *homes) wake() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+func (m *homes) changes() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed
+}
+
+// home is where the map says a name is served.
+func (m *homes) home(name string) (ingress.Home, bool) {
+	h, status := m.fold.Load().Lookup(name, time.Now())
+	switch status {
+	case placement.Known:
+		return ingress.Home{Box: h.Box, Addr: h.Address, Stamp: h.Stamp}, true
+	case placement.InTransit:
+		return ingress.Home{Transit: true}, true
+	}
+	return ingress.Home{}, false
+}
+
+// peers lists the internal addresses of the boxes named, and of the workers;
+// with no names, of all others.
+func (m *homes) peers(refs []string) []string {
+	snap := m.files.Load()
+	if snap == nil {
+		return nil
+	}
+	var list []string
+	for _, f := range snap.Files {
+		e := f.Edges
+		if e.Box == m.agent.self.Box || e.Region != m.agent.set.Region || e.Internal == "" {
+			continue
+		}
+		if refs == nil || contains(refs, e.Box) || contains(e.Capabilities, placement.CapabilityWorker) {
+			list = append(list, e.Internal)
+		}
+	}
+	return list
+}
+
+func contains(list []string, s string) bool { return slices.Contains(list, s) }

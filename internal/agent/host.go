@@ -1,0 +1,345 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/hostguard"
+	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/internal/ingress"
+	"github.com/carlosframework/regionha/objstore"
+)
+
+const (
+	// sweep is how often a host's claim is read when nothing hints at a change.
+	sweep = 10 * time.Minute
+
+	// look is how often a step that waits for the app looks again.
+	look = 100 * time.Millisecond
+
+	// stopWithin bounds the orderly end of a session.
+	stopWithin = 45 * time.Second
+)
+
+// host supervises one host on this box. Its loop alone touches what runs.
+type host struct {
+	agent *Agent
+	name  string
+	log   *slog.Logger
+	guard *hostguard.Guard
+	wake  chan struct{}
+
+	run      *session
+	record   hostrecord.Stored
+	baseline *hostrelocate.Baseline // chosen for the newest admission, until it started
+	built    string                 // the prepared generation that this process built
+	failures int
+
+	shown atomic.Pointer[shown]
+}
+
+// shown is what the rest of the agent sees of a host.
+type shown struct {
+	row    row
+	claim  *hostclaim.Claim
+	run    *session
+	record hostrecord.Record
+	says   string
+}
+
+// loop steps the host until ctx ends, then ends its session in order.
+func (h *host) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		turn, err := h.step(ctx)
+		h.report(turn, err)
+		h.sleep(ctx, turn, err)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	if err := h.retire(ctx); err != nil {
+		h.log.Warn("ending the session", "err", err)
+	}
+}
+
+func (h *host) report(turn hostrelocate.Turn, err error) {
+	says := turn.String()
+	switch {
+	case err != nil && errors.Is(err, context.Canceled):
+	case err != nil:
+		says = err.Error()
+		h.log.Warn("step failed, trying again", "err", err)
+	case turn.Did != "":
+		h.log.Info(turn.Did)
+	}
+	h.show(func(s *shown) { s.says = says })
+}
+
+func (h *host) show(change func(*shown)) {
+	s := shown{}
+	if old := h.shown.Load(); old != nil {
+		s = *old
+	}
+	change(&s)
+	h.shown.Store(&s)
+}
+
+// sleep waits until there is a reason to look again.
+func (h *host) sleep(ctx context.Context, turn hostrelocate.Turn, err error) {
+	again := turn.Again
+	switch {
+	case err != nil:
+		h.failures++
+		again = min(time.Second<<min(h.failures, 5), 30*time.Second)
+	case turn.Did != "" || (turn.Waits != "" && again == 0):
+		return
+	case again == 0:
+		h.failures = 0 // at rest
+		again = sweep
+	}
+	again += rand.N(again/8 + 1)
+	var broken <-chan struct{}
+	if h.run != nil {
+		broken = h.run.broken
+	}
+	timer := time.NewTimer(again)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-h.wake:
+	case <-timer.C:
+	case <-broken:
+	}
+}
+
+// poke makes the loop look now.
+func (h *host) poke() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// step reads the claim and makes the next step. A claim that cannot be read
+// changes nothing here.
+func (h *host) step(ctx context.Context) (hostrelocate.Turn, error) {
+	o, err := hostclaim.Read(ctx, h.agent.control, h.name)
+	if err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	if err := h.withdraw(ctx, o.Claim); err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	turn, err := h.act(ctx, o)
+	h.present(o.Claim)
+	return turn, err
+}
+
+// withdraw stops a session that the claim does not name, or that cannot bring
+// its writes to the store any more.
+func (h *host) withdraw(ctx context.Context, c *hostclaim.Claim) error {
+	if h.run == nil {
+		return nil
+	}
+	var why error
+	select {
+	case <-h.run.broken:
+		why = h.run.why
+	default:
+		if runs(c, h.agent.self.Box, h.run.number) {
+			return nil
+		}
+		why = errNotAdmitted
+	}
+	h.log.Warn("stopping the app", "session", h.run.number, "err", why)
+	h.run.lost.Store(true)
+	h.present(c)
+	return h.abandon(ctx)
+}
+
+func (h *host) abandon(ctx context.Context) error {
+	s := h.run
+	if s == nil {
+		return nil
+	}
+	if err := s.abandon(ctx); err != nil {
+		return fmt.Errorf("stop session %d: %w", s.number, err)
+	}
+	h.run = nil
+	h.show(func(v *shown) { v.run = nil })
+	return nil
+}
+
+// present lets the ingress and the edges file see the row.
+func (h *host) present(c *hostclaim.Claim) {
+	r := rowOf(c, h.agent.self.Box)
+	if h.run == nil || h.run.lost.Load() {
+		r = min(r, held)
+	}
+	before := h.shown.Load()
+	h.show(func(s *shown) { s.row, s.claim, s.run, s.record = r, c, h.run, h.record.Record })
+	if before == nil || before.row != r || before.run != h.run || stampOf(before.claim) != stampOf(c) {
+		h.agent.rowsChanged()
+	}
+}
+
+func stampOf(c *hostclaim.Claim) uint64 {
+	if c == nil || c.Holder == nil {
+		return 0
+	}
+	return c.Holder.Stamp
+}
+
+// act makes the step that the claim asks of this box.
+func (h *host) act(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
+	c, me := o.Claim, h.agent.self
+	switch {
+	case c == nil || c.Holder == nil:
+		return hostrelocate.Turn{}, nil
+	case c.Op.Kind == hostclaim.Creating && c.Op.Intent.Selected == me:
+		return h.completeCreate(ctx, o)
+	case c.Op.Kind == hostclaim.Serving && c.Op.Exec == me.Box:
+		return h.serve(ctx, o)
+	case hostrelocate.Takes(c, me.Box):
+		return h.agent.participant.Step(ctx, o)
+	}
+	return hostrelocate.Turn{}, nil
+}
+
+// completeCreate takes a host that was created on this box, once its record is
+// there.
+func (h *host) completeCreate(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
+	rec, err := h.readRecord(ctx, o.Claim)
+	if errors.Is(err, objstore.ErrNotFound) {
+		return hostrelocate.Turn{Waits: "creating " + h.name + ": waiting for its record", Again: look}, nil
+	}
+	if err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	h.record = rec
+	next, err := hostclaim.Update(ctx, h.agent.control, o, hostclaim.CompleteCreate(o.Claim.Op.ID, h.agent.self.Box, h.agent.self.Enrollment))
+	if err != nil {
+		return moved(h.name, err)
+	}
+	h.agent.changed(ctx, next.Claim)
+	return hostrelocate.Turn{Did: "taking " + h.name, Waits: "its first start"}, nil
+}
+
+// moved turns a claim that someone else moved into a reason to look again.
+func moved(host string, err error) (hostrelocate.Turn, error) {
+	if errors.Is(err, hostclaim.ErrConflict) || errors.Is(err, hostclaim.ErrAlreadyRecorded) {
+		return hostrelocate.Turn{Waits: "looking again: " + host + " moved"}, nil
+	}
+	return hostrelocate.Turn{}, err
+}
+
+// readRecord reads the host's record, which must be of the incarnation that the
+// claim holds.
+func (h *host) readRecord(ctx context.Context, c *hostclaim.Claim) (hostrecord.Stored, error) {
+	rec, err := hostrecord.Read(ctx, h.agent.control, c.Holder.Account, c.Holder.App, h.name)
+	if err != nil {
+		return hostrecord.Stored{}, err
+	}
+	if rec.Incarnation != c.Holder.Incarnation {
+		return hostrecord.Stored{}, fmt.Errorf("record of %s is of incarnation %s, the claim of %s", h.name, rec.Incarnation, c.Holder.Incarnation)
+	}
+	return rec, nil
+}
+
+// serve keeps the host running here: it starts a session where none runs and
+// publishes its generation once that is durable and the app answers.
+func (h *host) serve(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
+	if h.run == nil {
+		return h.startServing(ctx, o)
+	}
+	c := o.Claim
+	if newest := c.Holder.Admissions[len(c.Holder.Admissions)-1]; newest.Published {
+		return hostrelocate.Turn{}, nil
+	}
+	if h.run.app.Addr() == nil {
+		return hostrelocate.Turn{Waits: "starting " + h.name + ": waiting for its app to answer", Again: look}, nil
+	}
+	if err := h.run.durable(ctx); err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	next, err := hostclaim.Update(ctx, h.agent.control, o, hostclaim.PublishGeneration(h.agent.self.Box, h.run.number))
+	if err != nil {
+		return moved(h.name, err)
+	}
+	h.agent.changed(ctx, next.Claim)
+	return hostrelocate.Turn{Did: fmt.Sprintf("serving %s as session %d", h.name, h.run.number)}, nil
+}
+
+func (h *host) startServing(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
+	asked, err := h.startable(o.Claim)
+	if err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	if !asked {
+		ended, err := h.settle(ctx, o)
+		if err != nil {
+			return moved(h.name, err)
+		}
+		if ended {
+			return hostrelocate.Turn{Did: fmt.Sprintf("ended session %d of %s", o.Claim.Holder.Session, h.name), Waits: "a new one"}, nil
+		}
+		if o, err = h.admit(ctx, o); err != nil {
+			return moved(h.name, err)
+		}
+		h.agent.changed(ctx, o.Claim)
+	}
+	if err := h.begin(ctx, o); err != nil {
+		return hostrelocate.Turn{}, errors.Join(err, h.abandon(ctx))
+	}
+	return hostrelocate.Turn{Did: fmt.Sprintf("started %s as session %d", h.name, h.run.number), Waits: "its app"}, nil
+}
+
+// local is what the ingress may know of the host here.
+func (h *host) local() (ingress.Local, bool) {
+	s := h.shown.Load()
+	if s == nil || s.row == none {
+		return ingress.Local{}, false
+	}
+	l := ingress.Local{Ready: s.row == ready, Stamp: stampOf(s.claim)}
+	if s.run == nil || s.run.lost.Load() {
+		l.Ready = false
+		return l, true
+	}
+	l.Addr = s.run.app.Addr()
+	l.WriteGate = func(*http.Request) error { return h.mayWrite(s) }
+	return l, true
+}
+
+// mayWrite refuses writes while this process cannot know that it may take them.
+func (h *host) mayWrite(s *shown) error {
+	now := time.Now()
+	if err := h.agent.beat.check(now); err != nil {
+		return err
+	}
+	if lag, bound := s.run.lag(now), s.record.MaxLag.Std(); bound > 0 && lag > bound {
+		return fmt.Errorf("the oldest write that is not in the store has waited %s, max_lag is %s", lag.Round(time.Second), bound)
+	}
+	return s.run.check()
+}
+
+// Places of a host on this box.
+func (h *host) dir() string      { return filepath.Join(h.agent.set.DataDir, "hosts", h.name) }
+func (h *host) database() string { return filepath.Join(h.dir(), "db", "app.db") }
+func (h *host) filesDir() string { return filepath.Join(h.dir(), "files") }
+func (h *host) platform() string { return filepath.Join(h.dir(), "platform") }
+
+// meta is the replicator's own directory, one for each generation.
+func (h *host) meta(generation string) string { return filepath.Join(h.dir(), "meta", generation) }
+
+// staged is where an installation builds its database before it is opened.
+func (h *host) staged(stamp uint64) string {
+	return filepath.Join(h.dir(), "install", fmt.Sprintf("db-%d", stamp), "app.db")
+}

@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/hostdb"
+	"github.com/carlosframework/regionha/hostfiles"
+	"github.com/carlosframework/regionha/hostguard"
+	"github.com/carlosframework/regionha/internal/runner"
+)
+
+// errNotAdmitted refuses every write of a session that a claim read no longer
+// names.
+var errNotAdmitted = errors.New("the session is not admitted any more")
+
+// session is one admitted writer that runs here: the app with its replicator
+// and its publisher. The host's supervisor owns it.
+type session struct {
+	number     uint64
+	generation string
+	files      hostfiles.Target
+
+	replicator *hostdb.Replicator
+	publisher  *hostfiles.Publisher
+	app        *runner.App
+
+	lost   atomic.Bool // a claim named another: nothing more is written
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+	broken chan struct{} // closed when the replicator or the publisher is of no use any more
+	why    error         // set before broken is closed
+	once   sync.Once
+}
+
+// check is asked before every write to the store.
+func (s *session) check() error {
+	if s.lost.Load() {
+		return fmt.Errorf("session %d of %s: %w", s.number, s.generation, errNotAdmitted)
+	}
+	return nil
+}
+
+// run starts the loops that bring what the app writes to the store.
+func (s *session) run(ctx context.Context) {
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.broken = make(chan struct{})
+	s.loops.Go(func() { s.end(s.replicator.Run(ctx)) })
+	s.loops.Go(func() { s.end(s.publisher.Run(ctx)) })
+}
+
+func (s *session) end(err error) {
+	if err == nil {
+		return
+	}
+	s.once.Do(func() { s.why = err; close(s.broken) })
+}
+
+// durable waits until the app is ready and its generation has a durable root.
+func (s *session) durable(ctx context.Context) error {
+	if err := s.app.WaitReady(ctx); err != nil {
+		return err
+	}
+	_, err := s.replicator.Durable(ctx)
+	return err
+}
+
+// abandon stops a session that may not write any more. What it did not upload
+// is lost; whoever is admitted next declares it.
+func (s *session) abandon(ctx context.Context) error {
+	s.lost.Store(true)
+	return s.halt(ctx)
+}
+
+// finish stops the app, brings everything that it wrote to the store and says
+// where that is.
+func (s *session) finish(ctx context.Context) (hostguard.Final, error) {
+	if err := s.app.Stop(ctx); err != nil {
+		return hostguard.Final{}, errors.Join(err, s.halt(ctx))
+	}
+	final, err := flush(ctx, s.replicator, s.publisher, s.generation)
+	return final, errors.Join(err, s.halt(ctx))
+}
+
+// flush brings everything that a session whose writers have stopped wrote to
+// the store, and says where that is.
+func flush(ctx context.Context, r *hostdb.Replicator, p *hostfiles.Publisher, generation string) (hostguard.Final, error) {
+	txid, err := r.FlushFinal(ctx)
+	if err != nil {
+		return hostguard.Final{}, err
+	}
+	seq, err := p.Flush(ctx)
+	if err != nil {
+		return hostguard.Final{}, err
+	}
+	return hostguard.Final{Generation: generation, TXID: txid, FilesGeneration: generation, FilesSeq: int64(seq)}, nil
+}
+
+// halt stops the app first, so that it never runs without its replicator.
+func (s *session) halt(ctx context.Context) error {
+	err := s.app.Stop(ctx)
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.loops.Wait()
+	closed := errors.Join(s.publisher.Close(), s.replicator.Close())
+	if s.lost.Load() {
+		closed = nil // a writer that lost its claim is not expected to finish
+	}
+	return errors.Join(err, closed)
+}
+
+// probe asks the app three times in a row and the store once.
+func (s *session) probe(ctx context.Context) error {
+	for range 3 {
+		if err := s.app.Probe(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := s.replicator.Durable(ctx)
+	return err
+}
+
+// lag is how long the oldest commit that is not in the store has waited.
+func (s *session) lag(now time.Time) time.Duration {
+	st := s.replicator.Status()
+	if st.Oldest.IsZero() {
+		return 0
+	}
+	return now.Sub(st.Oldest)
+}
+
+func position(f hostguard.Final) hostclaim.Position {
+	return hostclaim.Position{Generation: f.Generation, TXID: f.TXID, FilesGeneration: f.FilesGeneration, FilesSeq: uint64(f.FilesSeq)}
+}
+
+func final(p hostclaim.Position) hostguard.Final {
+	return hostguard.Final{Generation: p.Generation, TXID: p.TXID, FilesGeneration: p.FilesGeneration, FilesSeq: int64(p.FilesSeq)}
+}

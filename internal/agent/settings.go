@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"github.com/carlosframework/regionha/boxid"
+	"github.com/carlosframework/regionha/internal/config"
+)
+
+// Description is the first words of the binary's help.
+const Description = "A box of a regionha deployment: runs the hosts that claims name it for, and serves every host of its region."
+
+// Settings are the agent's.
+type Settings struct {
+	config.Base
+	config.Deployment
+	config.Admin
+	config.SecretFile
+
+	Box     string `help:"This box's reference: one DNS label, as it is enrolled." placeholder:"REF" required:""`
+	Region  string `help:"This box's placement code, such as ie." placeholder:"CODE" required:""`
+	DataDir string `help:"Where hosts live on this box." placeholder:"DIR" default:"/var/lib/regionha"`
+
+	Ingress   string `help:"Address of HTTP for every host." placeholder:"ADDR" default:":8080"`
+	Internal  string `help:"Address for the other boxes." placeholder:"ADDR" default:":8081"`
+	Advertise string `help:"Host name or IP that peers dial; needed where the two listen on every interface." placeholder:"HOST"`
+	Cgroup    string `help:"Cgroup v2 path for the apps, or off. Empty: below the agent's own." placeholder:"PATH"`
+}
+
+func (s Settings) check() error {
+	if err := boxid.CheckRef(s.Box); err != nil {
+		return fmt.Errorf("%w: box: %w", config.ErrUsage, err)
+	}
+	if err := boxid.CheckRef(s.Region); err != nil {
+		return fmt.Errorf("%w: region: %w", config.ErrUsage, err)
+	}
+	if !filepath.IsAbs(s.DataDir) {
+		return fmt.Errorf("%w: data-dir is %q, want an absolute path", config.ErrUsage, s.DataDir)
+	}
+	return nil
+}
+
+// advertised is what peers dial to reach a listener.
+func (s Settings) advertised(l net.Listener) (string, error) {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return "", err
+	}
+	if s.Advertise != "" {
+		host = s.Advertise
+	} else if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		return "", fmt.Errorf("%w: advertise: peers cannot dial %s; say which name or IP they use", config.ErrUsage, l.Addr())
+	}
+	return net.JoinHostPort(host, port), nil
+}

@@ -1,0 +1,98 @@
+package announce_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/internal/announce"
+	"github.com/carlosframework/regionha/objstore/memstore"
+	"github.com/carlosframework/regionha/placement"
+)
+
+// box is an edges file that a test changes.
+type box struct {
+	stamp   uint64
+	changed chan struct{}
+	moved   []string
+	off     []time.Duration
+}
+
+func (b *box) edges() placement.Edges {
+	e := placement.Edges{Box: "box-1", Region: "ie", Address: "127.0.0.1:1", Internal: "127.0.0.1:2", Protocol: 1,
+		Capabilities: []string{placement.CapabilityRegionHA}, SecretsKeyFP: "0123456789abcdef", At: time.Now().UTC()}
+	if b.stamp > 0 {
+		e.Hosts = map[string]placement.Host{"notes.example": {Role: placement.RoleHome, Stamp: b.stamp, App: "demo/notes"}}
+	}
+	return e
+}
+
+func start(ctx context.Context, s *memstore.Store, b *box) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	a := announce.Announcer{Store: s, Edges: b.edges, Changed: b.changed, Every: 5 * time.Minute, Log: slog.New(slog.DiscardHandler),
+		Moved: func(hosts []string) { b.moved = append(b.moved, hosts...) },
+		Clock: func(off time.Duration) { b.off = append(b.off, off) }}
+	done := make(chan error)
+	go func() { done <- a.Run(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+func TestAChangeIsPublishedAtOnceAndANewHomeIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &box{changed: make(chan struct{}, 1)}
+		defer start(t.Context(), s, b)()
+		synctest.Wait()
+		b.stamp = 4
+		b.changed <- struct{}{}
+		time.Sleep(time.Second)
+		p, err := placement.Read(t.Context(), s, "box-1")
+		require.NoError(t, err)
+		require.Equal(t, uint64(4), p.Edges.Hosts["notes.example"].Stamp)
+		require.Equal(t, []string{"notes.example"}, b.moved)
+
+		before := p.ETag
+		time.Sleep(7 * time.Minute)
+		p, err = placement.Read(t.Context(), s, "box-1")
+		require.NoError(t, err)
+		require.NotEqual(t, before, p.ETag, "published again though nothing changed")
+		require.Equal(t, []string{"notes.example"}, b.moved, "and its home did not move")
+	})
+}
+
+func TestAStoreThatRefusesWritesSeesFewAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &box{changed: make(chan struct{}, 1)}
+		attempts := 0
+		s.Inject(func(r memstore.Request) memstore.Fault {
+			if r.Op == memstore.OpPut {
+				attempts++
+				return memstore.Lose
+			}
+			return memstore.None
+		})
+		defer start(t.Context(), s, b)()
+		time.Sleep(20 * time.Minute)
+		require.LessOrEqual(t, attempts, 16)
+		require.GreaterOrEqual(t, attempts, 5)
+	})
+}
+
+func TestAClockThatIsOffIsMeasured(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	require.Zero(t, announce.Off(at, at.Add(time.Second), at.Add(time.Second)))
+	require.Zero(t, announce.Off(at, at, at.Add(-time.Second)), "stores keep whole seconds")
+	require.Equal(t, time.Hour, announce.Off(at, at, at.Add(time.Hour)), "this clock is behind")
+	require.Equal(t, -time.Hour, announce.Off(at, at, at.Add(-time.Hour)), "this clock is ahead")
+
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &box{changed: make(chan struct{}, 1)}
+		s.Now = func() time.Time { return time.Now().Add(time.Hour) }
+		defer start(t.Context(), s, b)()
+		synctest.Wait()
+		require.Equal(t, []time.Duration{time.Hour}, b.off)
+	})
+}

@@ -1,0 +1,94 @@
+package simcloud
+
+import (
+	"encoding/xml"
+	"time"
+)
+
+const (
+	xmlns        = "http://ec2.amazonaws.com/doc/" + apiVersion + "/"
+	imageID      = "ami-0123456789abcdef0"
+	instanceType = "t3.micro"
+)
+
+type errorReply struct {
+	XMLName   xml.Name `xml:"Response"`
+	Code      string   `xml:"Errors>Error>Code"`
+	Message   string   `xml:"Errors>Error>Message"`
+	RequestID string   `xml:"RequestID"`
+}
+
+type describeReply struct {
+	XMLName      xml.Name      `xml:"DescribeInstancesResponse"`
+	Xmlns        string        `xml:"xmlns,attr"`
+	RequestID    string        `xml:"requestId"`
+	Reservations []reservation `xml:"reservationSet>item"`
+	NextToken    string        `xml:"nextToken,omitempty"`
+}
+
+type reservation struct {
+	ID        string         `xml:"reservationId"`
+	OwnerID   string         `xml:"ownerId,omitempty"`
+	Instances []instanceItem `xml:"instancesSet>item"`
+}
+
+type instanceItem struct {
+	ID         string  `xml:"instanceId"`
+	ImageID    string  `xml:"imageId"`
+	State      *state  `xml:"instanceState"`
+	Reason     string  `xml:"reason"`
+	Type       string  `xml:"instanceType"`
+	LaunchTime string  `xml:"launchTime"`
+	Zone       string  `xml:"placement>availabilityZone"`
+	Tenancy    string  `xml:"placement>tenancy"`
+	Address    *string `xml:"privateIpAddress"` // absent once terminated
+}
+
+type state struct {
+	Code int    `xml:"code"`
+	Name string `xml:"name"`
+}
+
+type transitionReply struct {
+	XMLName   xml.Name
+	Xmlns     string        `xml:"xmlns,attr"`
+	RequestID string        `xml:"requestId"`
+	Changes   []stateChange `xml:"instancesSet>item"`
+}
+
+type stateChange struct {
+	ID       string `xml:"instanceId"`
+	Current  *state `xml:"currentState"`
+	Previous *state `xml:"previousState"`
+}
+
+func stateOf(name string) *state { return &state{stateCodes[name], name} }
+
+func newReservation(s seen) reservation {
+	item := instanceItem{
+		ID: s.id, ImageID: imageID, State: stateOf(s.state), Type: instanceType,
+		LaunchTime: s.launched.UTC().Format(time.RFC3339), Zone: s.zone(), Tenancy: "default",
+	}
+	if s.state != Terminated {
+		item.Address = &s.address
+	}
+	return reservation{ID: "r-" + s.id[len("i-"):], OwnerID: s.account, Instances: []instanceItem{item}}
+}
+
+// bend applies a fault of the kinds that change a describe's reply.
+func (r *describeReply) bend(fault string) {
+	switch fault {
+	case Empty:
+		r.Reservations, r.NextToken = nil, ""
+	case Partial:
+		r.NextToken = pageToken("more")
+	case NoOwner:
+		for i := range r.Reservations {
+			r.Reservations[i].OwnerID = ""
+		}
+	case NoState:
+		for i := range r.Reservations {
+			r.Reservations[i].Instances[0].State = nil
+		}
+	}
+}

@@ -1,0 +1,25 @@
+// Package worker drives a region: it fences boxes that are gone, and moves
+// their hosts to others.
+//
+// Three loops feed one queue of hosts. The fence loop describes every enrolled
+// box of the region and publishes a fence where the cloud says terminated. The
+// watch loop finds the hosts whose claims changed. For each queued host a driver
+// either steps its running relocation to its end, or starts a failover where
+// its box is fenced, or leaves it alone. At most Parallel hosts are driven at a
+// time.
+//
+// # Guarantees
+//
+//   - A host is moved only on evidence that termfence verified; no state but
+//     terminated, no silence and no error is evidence.
+//   - A worker that crashed anywhere, or several workers at once, do no harm:
+//     every step is one conditional write on a claim.
+//   - A host that no box may be given stays as it is, is reported as unplaced,
+//     and is tried again on every sweep.
+//   - A worker whose clock is off from the store's drives nothing.
+//
+// # Not guaranteed
+//
+// How soon: a box that vanished without being terminated is never fenced here.
+// Only an operator can declare it lost.
+package worker

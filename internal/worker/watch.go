@@ -1,0 +1,81 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/claimlist"
+	"github.com/carlosframework/regionha/internal/regionfile"
+)
+
+const (
+	// pollEvery is how often the region's file is asked what changed.
+	pollEvery = 2 * time.Second
+
+	// sweepAll is how often all claims are listed when nothing hints at a hole.
+	sweepAll = 10 * time.Minute
+)
+
+// watch finds the hosts whose claims changed: those that the region's file
+// names, and all of them where it has a hole and on a slow sweep. Running
+// operations, and hosts on boxes that are gone, are queued again on every sweep
+// of the boxes.
+func (w *Worker) watch(ctx context.Context) error {
+	poll := regionfile.Watcher{Store: w.control, Region: w.set.Region}
+	list := claimlist.Reader{Store: w.control}
+	var listed time.Time
+	for {
+		changed, hole, err := poll.Poll(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			w.log.Warn("poll what changed", "err", err)
+		case hole || time.Since(listed) > sweepAll:
+			claims, err := list.Changed(ctx)
+			for _, o := range claims {
+				w.claims.put(o.Claim)
+			}
+			if err != nil {
+				w.log.Warn("list the claims", "err", err)
+			} else {
+				listed = time.Now()
+			}
+			w.requeue()
+		}
+		for _, host := range changed {
+			w.queue.add(host)
+		}
+		if !pause(ctx, pollEvery) {
+			return nil
+		}
+	}
+}
+
+// requeue queues every host that has something to be driven, as far as this
+// worker has seen: its relocation runs, or its box is gone.
+func (w *Worker) requeue() {
+	for _, host := range w.claims.hosts(w.concerns) {
+		w.queue.add(host)
+	}
+}
+
+func (w *Worker) concerns(c *hostclaim.Claim) bool {
+	if c.Holder == nil || c.Holder.Region != w.set.Region {
+		return false
+	}
+	return c.Op.Kind == hostclaim.Relocating || (c.Op.Kind == hostclaim.Serving && w.gone.has(c.Op.Exec))
+}
+
+// pause waits, or reports false where ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

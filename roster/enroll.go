@@ -1,0 +1,92 @@
+package roster
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/carlosframework/regionha/boxid"
+	"github.com/carlosframework/regionha/internal/record"
+)
+
+// ErrEnrolled: the reference has its one enrollment already.
+var ErrEnrolled = errors.New("reference is enrolled")
+
+// ErrNotSelf: the machine is not the box that it claims to be, or that box may
+// not act. It must do nothing in the box's name.
+var ErrNotSelf = errors.New("this machine is not that box")
+
+// NewEnrollment returns a fresh enrollment id, for [Roster.Enroll].
+func NewEnrollment() string { return record.Nonce() }
+
+// Enroll adds the box that e proves to a region, inside an [Update]. The
+// evidence must be [boxid.Evidence.Bound] and of the account and cloud region
+// that the roster has for the placement.
+//
+// A reference that the roster holds is [ErrEnrolled], with one exception: an
+// entry with no proven cloud gets it, under the enrollment, region and pool
+// that it has. Everything else that is refused is [ErrInvalid].
+func (r *Roster) Enroll(e boxid.Evidence, region, pool, enrollment string, now time.Time) error {
+	ref, cloud := e.Box(), e.Cloud()
+	place, ok := r.Regions[region]
+	switch {
+	case !cloud.Complete():
+		return fmt.Errorf("%w: enroll: no evidence", ErrInvalid)
+	case !e.Bound():
+		return fmt.Errorf("%w: enroll box %q: only the box itself says that it is %s; name the expected instance",
+			ErrInvalid, ref, cloud)
+	case !ok:
+		return fmt.Errorf("%w: enroll box %q: region %q is not in the roster", ErrInvalid, ref, region)
+	case cloud.Account != place.Account || cloud.Region != place.AWSRegion:
+		return fmt.Errorf("%w: enroll box %q: it is %s, region %q is %s in account %s",
+			ErrInvalid, ref, cloud, region, place.AWSRegion, place.Account)
+	}
+	if err := CheckEnrollment(enrollment); err != nil {
+		return fmt.Errorf("enroll box %q: %w", ref, err)
+	}
+	box := Box{Ref: ref, Enrollment: enrollment, EnrolledAt: now.UTC(), Region: region, Pool: pool, State: Active}
+	if held, ok := r.Box(ref); ok {
+		if held.Cloud != (boxid.Cloud{}) || held.Enrollment != enrollment || held.Region != region || held.Pool != pool {
+			return fmt.Errorf("%w: box %q as %s in region %q, pool %q", ErrEnrolled, ref, held.Enrollment, held.Region, held.Pool)
+		}
+		box = held
+	}
+	box.Cloud, box.EvidenceSHA256 = cloud, e.SHA256()
+	if r.Boxes == nil {
+		r.Boxes = make(map[string]Box)
+	}
+	r.Boxes[ref] = box
+	return nil
+}
+
+// Self decides whether a machine that proved to be the instance self may act as
+// the box ref, and returns that box's entry. A box asks at its start and again
+// before its first claim write, so that neither a cloned image nor a disk that
+// was moved to another instance ever acts as the box it came from. Every
+// refusal is [ErrNotSelf].
+func (r Roster) Self(ref string, self boxid.Cloud) (Box, error) {
+	b, ok := r.Box(ref)
+	var why error
+	switch {
+	case !ok:
+		why = errors.New("it is not enrolled")
+	case !self.Complete():
+		why = fmt.Errorf("this machine's own identity %s is incomplete", self)
+	case !b.Cloud.Complete():
+		why = fmt.Errorf("its entry has no proven cloud: %s", b.Cloud)
+	case self.InstanceID != b.Cloud.InstanceID:
+		why = fmt.Errorf("instance %q, the entry's is %q", self.InstanceID, b.Cloud.InstanceID)
+	case self.Account != b.Cloud.Account:
+		why = fmt.Errorf("account %q, the entry's is %q", self.Account, b.Cloud.Account)
+	case self.Region != b.Cloud.Region:
+		why = fmt.Errorf("region %q, the entry's is %q", self.Region, b.Cloud.Region)
+	case self.Provider != b.Cloud.Provider:
+		why = fmt.Errorf("provider %q, the entry's is %q", self.Provider, b.Cloud.Provider)
+	case b.State != Active:
+		why = fmt.Errorf("its entry is %s", b.State)
+	}
+	if why != nil {
+		return Box{}, fmt.Errorf("roster: box %q: %w: %w", ref, ErrNotSelf, why)
+	}
+	return b, nil
+}
