@@ -63,12 +63,13 @@ func (c *client) newest(level int) ltx.TXID {
 }
 
 // checkHolds refuses a generation that holds what this session cannot have
-// written. local is the newest transaction that it made.
+// written, or less than it was prepared with. local is the newest transaction
+// that the session made.
 func (c *client) checkHolds(local ltx.TXID) error {
 	newest := c.newest(0)
 	switch {
-	case local == 0 && newest != c.base:
-		return fmt.Errorf("%w: level 0 ends at TXID %d, this session starts after %d", ErrFenced, newest, c.base)
+	case newest < c.base: // Litestream would begin again at TXID 1
+		return fmt.Errorf("%w: level 0 ends at TXID %d, below the base %d", ErrBroken, newest, c.base)
 	case newest > max(local, c.base):
 		return fmt.Errorf("%w: level 0 ends at TXID %d, this session wrote up to %d", ErrFenced, newest, local)
 	}

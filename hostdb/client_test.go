@@ -50,17 +50,21 @@ func TestTheClientWritesOnlyNamesOfItsGeneration(t *testing.T) {
 	s := memstore.New()
 	c := testClient(t, s, 0)
 	for why, n := range map[string]ltxName{
-		"level below 0":          {-1, 1, 1},
-		"level above 9":          {10, 1, 1},
-		"TXID 0":                 {0, 0, 0},
-		"backwards":              {1, 2, 1},
-		"two at level 0":         {0, 1, 2},
-		"a snapshot from 2":      {9, 2, 3},
-		"a hole at level 0":      {0, 2, 2},
-		"a body of another name": {1, 1, 2},
+		"level below 0":     {-1, 1, 1},
+		"level above 9":     {10, 1, 1},
+		"TXID 0":            {0, 0, 0},
+		"backwards":         {1, 2, 1},
+		"two at level 0":    {0, 1, 2},
+		"a snapshot from 2": {9, 2, 3},
+		"a hole at level 0": {0, 2, 2},
 	} {
-		require.ErrorIs(t, c.write(t, n.level, n.min, n.max, body(t, 1, 1, 1)), errBadName, why)
+		b := body(t, 1, 1, 1)
+		if n.min > 0 && n.max >= n.min {
+			b = body(t, n.min, n.max, 1)
+		}
+		require.ErrorIs(t, c.write(t, n.level, n.min, n.max, b), errBadName, why)
 	}
+	require.ErrorIs(t, c.write(t, 1, 1, 2, body(t, 1, 1, 1)), errBadName, "a body of another name")
 	require.Error(t, c.write(t, 0, 1, 1, []byte("no LTX file")))
 	require.Empty(t, s.Log())
 	require.NoError(t, c.write(t, 0, 1, 1, body(t, 1, 1, 1)))

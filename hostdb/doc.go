@@ -44,7 +44,8 @@
 //
 // The app must use WAL mode, set busy_timeout to 5 s or more, keep the page size
 // of 4096 that an empty database is created with, and should set
-// wal_autocheckpoint to 0. No other code of the process may open or close the
+// wal_autocheckpoint to 0. A read transaction that it leaves open keeps the WAL
+// from restarting, and each interval then costs an upload. No other code of the process may open or close the
 // database file or its -shm while a Replicator is open: closing any descriptor
 // of a file drops the process's POSIX locks on it.
 package hostdb

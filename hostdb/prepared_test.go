@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/superfly/ltx"
 
 	"github.com/carlosframework/regionha/hostdb"
 	"github.com/carlosframework/regionha/objstore"
@@ -80,6 +81,11 @@ func TestABuildIsVerifiedReadAndRestored(t *testing.T) {
 	require.True(t, matches)
 	require.Positive(t, total)
 	require.Equal(t, total, done)
+
+	read.DatabaseSHA256 = digestOf(nil)
+	wrong := filepath.Join(t.TempDir(), "wrong.db")
+	require.ErrorIs(t, read.Restore(t.Context(), s, wrong, nil), hostdb.ErrBroken)
+	require.NoFileExists(t, wrong)
 
 	own := b.selected(hostdb.Link{Generation: "p"})
 	require.Len(t, own.Objects, 1, "P is complete by its image alone")
@@ -297,6 +303,40 @@ func TestVerifyRefusesAPThatIsNotExactlyTheBuild(t *testing.T) {
 	s.Inject(nil)
 	_, err = hostdb.ReadPrepared(ctx, s, location, "p", strings.Repeat("0", 64))
 	require.ErrorIs(t, err, hostdb.ErrBroken)
+}
+
+// The objects are sound and the database in them is not: SQLite says so.
+func TestADatabaseThatSQLiteRefusesIsNotBuilt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bad.db")
+	a := localApp(t, path)
+	a.exec(createNotes)
+	a.exec(".load 100")
+	a.end()
+	file1, err := os.ReadFile(path)
+	require.NoError(t, err)
+	clear(file1[len(file1)-4096:]) // a page of the table
+	var b bytes.Buffer
+	enc, err := ltx.NewEncoder(&b)
+	require.NoError(t, err)
+	require.NoError(t, enc.EncodeHeader(ltx.Header{
+		Version: ltx.Version, Flags: ltx.HeaderFlagNoChecksum, PageSize: 4096, Commit: uint32(len(file1) / 4096), MinTXID: 1, MaxTXID: 1,
+	}))
+	for pgno := range len(file1) / 4096 {
+		require.NoError(t, enc.EncodePage(ltx.PageHeader{Pgno: uint32(pgno + 1)}, file1[pgno*4096:(pgno+1)*4096]))
+	}
+	require.NoError(t, enc.Close())
+	s := memstore.New()
+	_, err = s.Put(t.Context(), file{0, 1, 1}.key("g"), b.Bytes(), objstore.IfAbsent())
+	require.NoError(t, err)
+
+	box := newBox(t, s)
+	_, err = box.builder().BuildPrepared(t.Context(), box.selected(hostdb.Link{Generation: "g"}), location, "p", box.path())
+	require.ErrorIs(t, err, hostdb.ErrBroken)
+	require.ErrorContains(t, err, "integrity check")
+	require.NoFileExists(t, box.path())
+	built, err := hostdb.Built(t.Context(), s, location, "p")
+	require.NoError(t, err)
+	require.False(t, built)
 }
 
 func TestMatchesOnlyThePreparedFileWithNothingBesideIt(t *testing.T) {

@@ -19,6 +19,9 @@ const (
 
 	// closeTimeout bounds the last upload of Close.
 	closeTimeout = 30 * time.Second
+
+	// never is a checkpoint threshold, in pages, that no WAL reaches.
+	never = 1 << 30
 )
 
 // Replicator writes one generation from the database that an app is using. Make
@@ -190,6 +193,8 @@ func (r *Replicator) sync(ctx context.Context) (uint64, error) {
 // FlushFinal is called when every writer of the database has stopped. It uploads
 // all that was committed and returns its position N when a fresh listing shows
 // level 0 ending exactly at N. After an error nothing is certain: call it again.
+// It is the session's end: Litestream makes no checkpoints any more, so only
+// Close follows. It costs what is missing and two listings of one key.
 func (r *Replicator) FlushFinal(ctx context.Context) (txid uint64, err error) {
 	err = r.drive(ctx, func() error {
 		r.checkpointing(false) // each would add a transaction of its own

@@ -32,7 +32,7 @@ func TestAnImageWithoutAnAnchorIsNeverOpened(t *testing.T) {
 	anchor := built.Objects[1]
 	require.NoError(t, s.DeleteVersion(t.Context(), anchor.Key, anchor.VersionID))
 	_, err := hostdb.Open(t.Context(), s, cfg)
-	require.ErrorIs(t, err, hostdb.ErrFenced)
+	require.ErrorIs(t, err, hostdb.ErrBroken)
 	cfg.Base, cfg.BaseSHA256 = 0, ""
 	_, err = hostdb.Open(t.Context(), s, cfg)
 	require.ErrorIs(t, err, hostdb.ErrFenced)
@@ -147,8 +147,9 @@ func TestADatabaseIsNeverCreatedUnasked(t *testing.T) {
 	require.ErrorIs(t, err, hostdb.ErrNotFresh)
 }
 
-// Commits that no replicator saw, in a WAL that was restarted since: the next
-// open uploads a full image.
+// Commits that no replicator saw, in a WAL that was restarted since: its old
+// frames still lie where the last upload ended, so Litestream alone goes on from
+// there and misses the pages in between. The next open uploads a full image.
 func TestCommitsMadeWhileClosedAreFound(t *testing.T) {
 	for _, checkpoint := range []string{"TRUNCATE", "RESTART", "PASSIVE"} {
 		t.Run(checkpoint, func(t *testing.T) {
@@ -157,20 +158,22 @@ func TestCommitsMadeWhileClosedAreFound(t *testing.T) {
 			r := b.bootstrap("g")
 			a := startApp(t, b.path())
 			a.exec(createNotes)
+			a.insert(strings.Repeat("a", 40_000)) // pages of its own
 			a.insert("seen")
 			durable(t, r)
 			require.NoError(t, r.Close())
 
-			a.insert("unseen 1")
+			unseen := strings.Repeat("b", 40_000)
+			a.exec("UPDATE notes SET body = '" + unseen + "' WHERE id = 1")
 			a.exec("PRAGMA wal_checkpoint(" + checkpoint + ")")
-			a.insert("unseen 2")
+			a.insert("unseen")
 			a.end()
 
 			r = b.open(b.config("g"))
 			a = startApp(t, b.path())
 			a.insert("seen again")
 			durable(t, r)
-			require.Equal(t, []string{"seen", "unseen 1", "unseen 2", "seen again"}, b.restored("g"))
+			require.Equal(t, []string{unseen, "seen", "unseen", "seen again"}, b.restored("g"))
 		})
 	}
 }
@@ -213,6 +216,34 @@ func TestACrashedSessionFlushesItsTail(t *testing.T) {
 	require.NoError(t, r.Close())
 	require.Equal(t, n, crashed.selected(hostdb.Link{Generation: "g"}).MaxTXID)
 	require.Equal(t, []string{"uploaded", "only in a local file", "only in the WAL"}, crashed.restored("g"))
+}
+
+// The last upload had landed though nobody knows, and the WAL was restarted. The
+// file goes up again as it was written, before it loses its place in the WAL.
+func TestAnUploadOfUnknownOutcomeIsSettledBeforeAFullImage(t *testing.T) {
+	s := memstore.New()
+	b := newBox(t, s)
+	r := b.bootstrap("g")
+	a := localApp(t, b.path())
+	a.exec(createNotes)
+	durable(t, r)
+	a.insert("landed")
+	s.Inject(func(r memstore.Request) memstore.Fault {
+		if r.Op == memstore.OpPut {
+			return memstore.LoseAnswer
+		}
+		return memstore.Lose
+	})
+	_, err := r.Durable(t.Context())
+	require.Error(t, err)
+	crashed := b.image("g")
+	s.Inject(nil)
+	a = startApp(t, crashed.path())
+	a.exec("PRAGMA wal_checkpoint(RESTART)")
+	a.insert("unseen")
+	a.end()
+	durable(t, crashed.open(crashed.config("g")))
+	require.Equal(t, []string{"landed", "unseen"}, crashed.restored("g"))
 }
 
 func TestACrashedSessionOfPNeedsNoDigestToFlush(t *testing.T) {

@@ -116,10 +116,6 @@ func copyOf(pinned []byte, to Target, seq uint64) (body []byte, ref ManifestRef,
 		}
 		m.From = &ManifestRef{Key: ManifestKey(source.Location, source.Generation), SHA256: digest(pinned), Seq: source.Seq}
 		m.Base, m.Changes = source.Base, source.Changes
-		if source.Location != to.Location || source.Generation == to.Generation {
-			return nil, ManifestRef{}, fmt.Errorf("%w: a pin of %s, generation %s, is no source for generation %s of %s",
-				ErrMalformed, source.Location, source.Generation, to.Generation, to.Location)
-		}
 	}
 	if err := m.check(); err != nil {
 		return nil, ManifestRef{}, fmt.Errorf("%w: %w", ErrMalformed, err)

@@ -80,6 +80,8 @@ func TestACopyRefusesAPinThatIsNotWhatWasCited(t *testing.T) {
 	_, err := hostfiles.AdmitCopy(ctx, s, current(t, s, "g1"),
 		hostfiles.Target{Location: "instances/shop.example/inc2", Generation: "g2", Session: 2, Stamp: 2})
 	require.ErrorIs(t, err, hostfiles.ErrMalformed, "another incarnation's files")
+	_, err = hostfiles.AdmitCopy(ctx, s, current(t, s, "g1"), target("g1", 2))
+	require.ErrorIs(t, err, hostfiles.ErrMalformed, "a copy of itself")
 	require.Equal(t, 2, puts(s, isManifest))
 }
 
@@ -171,6 +173,26 @@ func TestAnOpeningWhoseAnswerWasLostIsRepeatable(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, current(t, s, "p1"), opened)
 	}
+}
+
+func TestAnOpeningThatLandsLateIsTheSameOpening(t *testing.T) {
+	s, _, pinned := published(t)
+	p1, err := hostfiles.WritePrepared(ctx, s, pinned.Bytes, prepared("p1", 2))
+	require.NoError(t, err)
+	s.Inject(memstore.Once(memstore.OpPut, p1.Key, memstore.Hold))
+	_, err = hostfiles.OpenPrepared(ctx, s, p1, target("p1", 3))
+	require.ErrorIs(t, err, objstore.ErrUnknown)
+	s.Inject(func(r memstore.Request) memstore.Fault {
+		if r.Op == memstore.OpPut { // the first lands just before the second
+			s.Inject(nil)
+			_, err := s.Held()[0].Deliver()
+			require.NoError(t, err)
+		}
+		return memstore.None
+	})
+	opened, err := hostfiles.OpenPrepared(ctx, s, p1, target("p1", 3))
+	require.NoError(t, err)
+	require.Equal(t, current(t, s, "p1"), opened)
 }
 
 func TestTheFilesPinIsTheNewestByAdmission(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,6 +148,17 @@ func TestADirectoryThatCannotBeReadHidesWhatIsInIt(t *testing.T) {
 	v := view{opaque: []string{"files/d"}}
 	require.Equal(t, []string{"files/dx"}, v.missing(st))
 
+	dir, err := os.OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer dir.Close()
+	require.NoError(t, dir.Mkdir("d", 0o755))
+	other, err := os.Stat(t.TempDir())
+	require.NoError(t, err)
+	v = view{found: []found{{name: FilesRoot}, {name: "files/d"}}}
+	v.descend(dir, 1, other) // another directory took its place
+	require.Equal(t, []string{"files/d"}, v.opaque)
+	require.Equal(t, skipUnreadable, v.found[1].skipped)
+
 	root, platform := t.TempDir(), t.TempDir()
 	closed := filepath.Join(root, "d")
 	require.NoError(t, os.MkdirAll(filepath.Join(closed, "e"), 0o755))
@@ -167,4 +179,53 @@ func TestADirectoryThatCannotBeReadHidesWhatIsInIt(t *testing.T) {
 		d, _ := p.durable.get("files/d")
 		require.Equal(t, skipUnreadable, d.Skipped)
 	}
+}
+
+func TestAMissingPathIsLookedForAgain(t *testing.T) {
+	st := &state{base: byName([]Entry{goldenFile("files/d/x", 1)})}
+	scans := []view{{}, {found: []found{{name: "files/d/x"}}}}
+	next := func() (view, error) {
+		v := scans[0]
+		scans = scans[1:]
+		return v, nil
+	}
+	v, err := scanTwice(st, next)
+	require.NoError(t, err)
+	require.Empty(t, v.missing(st))
+	scans = []view{v}
+	_, err = scanTwice(st, next)
+	require.NoError(t, err, "once is enough where nothing is missing")
+}
+
+func TestWhatTookAFilesPlaceIsNotRead(t *testing.T) {
+	root, platform := t.TempDir(), t.TempDir()
+	p, err := New(context.Background(), memstore.New(), Config{Root: root, Platform: platform, Target: goldenTarget})
+	require.NoError(t, err)
+	none := func() map[string]string { return nil }
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "a"), 0o600)) // an open for reading would wait for a writer
+	r, err := p.examineFile(context.Background(), &found{name: "files/a", kind: KindFile}, none)
+	require.NoError(t, err)
+	require.Equal(t, skipUnreadable, r.entry.Skipped)
+
+	item := filepath.Join(platform, "env")
+	require.NoError(t, os.WriteFile(item, []byte("A=1"), 0o600))
+	_, err = p.SyncDir(context.Background())
+	require.NoError(t, err)
+	v, err := p.scanItems()
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(item))
+	p.read = map[string]reading{}
+	_, gone, err := p.compare(context.Background(), v)
+	require.NoError(t, err)
+	require.Empty(t, gone, "a platform item is never deleted")
+}
+
+func TestAFileOfAnotherSizeThanItSaysDoesNotHoldStill(t *testing.T) {
+	proc, err := os.OpenRoot("/proc/self")
+	if err != nil {
+		t.Skip("no /proc")
+	}
+	p := &Publisher{root: proc, durable: &state{}} // a file of size 0 with content
+	_, err = p.tryFile(context.Background(), &found{name: "files/status", kind: KindFile}, nil)
+	require.ErrorIs(t, err, errChanged)
 }

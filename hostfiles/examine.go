@@ -118,19 +118,12 @@ func (p *Publisher) examineFile(ctx context.Context, f *found, known func() map[
 // tryFile reads the file once. It fails with [errChanged] where the file changed
 // meanwhile.
 func (p *Publisher) tryFile(ctx context.Context, f *found, known func() map[string]string) (result, error) {
-	file, err := p.openFile(f.name)
+	start := time.Now()
+	file, before, err := p.openFile(f.name)
 	if err != nil {
 		return p.failed(f, err)
 	}
 	defer file.Close()
-	start := time.Now()
-	before, err := file.Stat()
-	if err != nil {
-		return p.failed(f, err)
-	}
-	if !before.Mode().IsRegular() {
-		return result{}, errChanged
-	}
 	c, err := readContent(file, before.Size())
 	if err != nil {
 		return p.failed(f, err)
@@ -166,25 +159,34 @@ func (p *Publisher) failed(f *found, err error) (result, error) {
 	return result{entry: skippedFile(&unreadable, before, published)}, nil
 }
 
-// openFile opens the file of an entry. Neither directory can be left.
-func (p *Publisher) openFile(name string) (*os.File, error) {
+// openFile opens the file of an entry. Neither directory can be left. What took
+// the place of a file since the scan, and is none, is [errChanged].
+func (p *Publisher) openFile(name string) (*os.File, fs.FileInfo, error) {
+	dir, below := p.root, strings.TrimPrefix(name, FilesRoot+"/")
 	if isPlatform(name) {
-		return p.platform.OpenFile(path.Base(name), readFlags, 0)
+		dir, below = p.platform, path.Base(name)
 	}
-	return p.root.OpenFile(strings.TrimPrefix(name, FilesRoot+"/"), readFlags, 0)
+	file, err := dir.OpenFile(below, readFlags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errChanged
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
 }
 
 // tornFile publishes what a file held while it was read once more.
 func (p *Publisher) tornFile(ctx context.Context, f *found, known func() map[string]string) (result, error) {
-	file, err := p.openFile(f.name)
+	file, info, err := p.openFile(f.name)
 	if err != nil {
 		return p.failed(f, err)
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return p.failed(f, err)
-	}
 	still, err := os.CreateTemp(p.cfg.Platform, ".copy-*")
 	if err != nil {
 		return result{}, err

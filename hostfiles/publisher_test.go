@@ -365,6 +365,7 @@ func TestWhatIsNotAFileIsSkippedLoudly(t *testing.T) {
 	b.write(t, "small", "grew over the limit")
 	_, err = p.SyncDir(ctx)
 	require.NoError(t, err)
+	require.Greater(t, entries(t, s, current(t, s, "g1"))["files/small"].Seq, seq)
 	back := restored(t, s, current(t, s, "g1"), t.TempDir())
 	body, err := os.ReadFile(filepath.Join(back.root, "small"))
 	require.NoError(t, err)

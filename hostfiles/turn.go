@@ -9,23 +9,28 @@ import (
 	"github.com/carlosframework/regionha/internal/record"
 )
 
-// scanAll finds the whole files tree and the platform items. A path that was
-// published and is missing is looked for again: a directory that was renamed
-// during one scan may have been passed by on both sides.
+// scanAll finds the whole files tree and the platform items.
 func (p *Publisher) scanAll() (view, error) {
 	if err := p.sameRoot(); err != nil {
 		return view{}, err
 	}
-	v, err := scanTree(p.root)
-	if err == nil && len(v.missing(p.durable)) > 0 {
-		v, err = scanTree(p.root)
-	}
+	v, err := scanTwice(p.durable, func() (view, error) { return scanTree(p.root) })
 	if err != nil {
 		return view{}, err
 	}
 	items, err := scanPlatform(p.platform)
 	v.found = append(v.found, items.found...)
 	v.whole = true
+	return v, err
+}
+
+// scanTwice looks again where a path that was published is missing: a directory
+// that was renamed during one scan may have been passed by on both sides.
+func scanTwice(st *state, scan func() (view, error)) (view, error) {
+	v, err := scan()
+	if err == nil && len(v.missing(st)) > 0 {
+		return scan()
+	}
 	return v, err
 }
 

@@ -23,6 +23,10 @@ type Guard struct {
 	acks string // <data>/.participations
 	me   Identity
 	disk disk
+
+	// turn orders this process's steps before the file lock does: the kernel's
+	// lock alone is no happens-before edge of the Go memory model.
+	turn chan struct{}
 }
 
 // Installation is what is active for a host on this box.
@@ -68,6 +72,7 @@ func Open(dataDir, host string, me Identity) (*Guard, error) {
 		dir:  filepath.Join(dataDir, "hosts", host),
 		acks: participationsDir(dataDir),
 		me:   me,
+		turn: make(chan struct{}, 1),
 	}
 	for _, dir := range []string{g.path("install"), g.acks} {
 		if err := makeDir(dir); err != nil {
@@ -144,7 +149,9 @@ func (g *Guard) AdmissionFenced(stamp uint64) (bool, error) {
 // With runs fn under the host's lock, if the installation is still the active
 // one and admission is open: otherwise [ErrStale] or [ErrFenced], and fn does
 // not run. The error of fn is returned as it is. The context bounds the wait
-// for the lock, not fn.
+// for the lock, not fn. fn must not wait for the lock itself, by another call
+// that takes it. What one step wrote in memory, the next under the same Guard
+// sees.
 func (g *Guard) With(ctx context.Context, stamp uint64, fn func(*Held) error) error {
 	return g.hold(ctx, stamp, fn, func(s state) error {
 		if s.Fence != "" {
@@ -187,6 +194,12 @@ func (g *Guard) hold(ctx context.Context, stamp uint64, fn func(*Held) error, ad
 
 // locked runs fn on the state as it is under the host's lock.
 func (g *Guard) locked(ctx context.Context, what string, fn func(state) error) error {
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return g.errorf("%s: %w", what, context.Cause(ctx))
+	}
 	lock, err := lockFile(ctx, g.path("guard.lock"))
 	if err != nil {
 		return g.errorf("%s: %w", what, err)

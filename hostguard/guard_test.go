@@ -3,9 +3,11 @@ package hostguard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,6 +125,7 @@ func TestAFenceWaitsForTheStepThatRuns(t *testing.T) {
 		start := time.Now()
 		require.ErrorIs(t, open(t, dir, me).BeginFence(ctx, 7, "op-1"), context.DeadlineExceeded)
 		require.Equal(t, time.Minute, time.Since(start), "a wait for the lock ends with its context")
+		require.ErrorIs(t, g.BeginFence(ctx, 7, "op-1"), context.DeadlineExceeded)
 		fenced, err := g.AdmissionFenced(7) // needs no lock
 		require.NoError(t, err)
 		require.False(t, fenced)
@@ -135,28 +138,28 @@ func TestAFenceWaitsForTheStepThatRuns(t *testing.T) {
 
 func TestStepsOfOneHostNeverOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, dir := active(t, 7)
-		running, done := 0, make(chan error)
-		for range 8 {
+		g, dir := active(t, 7)
+		guards := []*hostguard.Guard{g, open(t, dir, me), open(t, dir, me)}
+		var running atomic.Int32
+		var steps [3]int // one for each guard's steps, plain memory
+		done := make(chan error)
+		for i := range 9 {
 			go func() {
-				g, err := hostguard.Open(dir, host, me)
-				if err == nil {
-					err = g.With(t.Context(), 7, func(*hostguard.Held) error {
-						running++
-						defer func() { running-- }()
-						time.Sleep(time.Second)
-						if running != 1 {
-							return errors.New("two steps at once")
-						}
-						return nil
-					})
-				}
-				done <- err
+				done <- guards[i%3].With(t.Context(), 7, func(*hostguard.Held) error {
+					defer running.Add(-1)
+					steps[i%3]++
+					if n := running.Add(1); n != 1 {
+						return fmt.Errorf("%d steps at once", n)
+					}
+					time.Sleep(time.Second)
+					return nil
+				})
 			}()
 		}
-		for range 8 {
+		for range 9 {
 			require.NoError(t, <-done)
 		}
+		require.Equal(t, [3]int{3, 3, 3}, steps)
 	})
 }
 

@@ -70,7 +70,9 @@ func TestARecordThatNoStepWritesIsMalformed(t *testing.T) {
 		"version": func(s *state, i *installRecord, j *sessionRecord) { s.V, i.V, j.V = 2, 2, 2 },
 		"gen":     func(s *state, i *installRecord, j *sessionRecord) { s.Gen, i.Gen, j.Gen = 0, 0, 0 },
 		"write":   func(s *state, i *installRecord, j *sessionRecord) { s.Write, i.Write, j.Write = "", "", "" },
-		"stamp":   func(s *state, i *installRecord, j *sessionRecord) { s.Stamp, i.Install.Stamp, j.Session.Number = 0, 0, 0 },
+		"stamp": func(s *state, i *installRecord, j *sessionRecord) {
+			s.Stamp, i.Install.Stamp, j.Session.Number = 0, 0, 0
+		},
 		"name": func(s *state, i *installRecord, j *sessionRecord) {
 			s.Incarnation, i.Install.Prepared, j.Session.Generation = "", "", ""
 		},

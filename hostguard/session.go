@@ -24,7 +24,7 @@ type Final struct {
 	Generation      string `json:"generation"` // of the database; a baseline's where the session wrote nothing
 	TXID            uint64 `json:"txid"`
 	FilesGeneration string `json:"files_generation"`
-	FilesSeq        int64  `json:"files_seq"`
+	FilesSeq        uint64 `json:"files_seq"`
 }
 
 // Session is the journal of this box's newest writer session of a host.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/lease"
 	"github.com/carlosframework/regionha/objstore"
 )
 
@@ -91,7 +92,11 @@ func (p *Participant) acknowledge(ctx context.Context, o hostclaim.Observed) (Tu
 
 // build makes no claim write: a worker accepts what it finds built.
 func (p *Participant) build(ctx context.Context, o hostclaim.Observed) (Turn, error) {
-	if err := p.Runtime.Build(ctx, o); err != nil {
+	err := p.Runtime.Build(ctx, o)
+	if other, ok := errors.AsType[*lease.HeldError](err); ok {
+		return waits(min(other.Wait, soon), "building %s: waiting for %s, which holds its replica lease", o.Host, other.Holder), nil
+	}
+	if err != nil {
 		return Turn{}, fmt.Errorf("build %s: %w", o.Host, err)
 	}
 	if p.Changed != nil {

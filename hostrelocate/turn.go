@@ -36,6 +36,9 @@ const (
 	// driver is waited for.
 	poll = 250 * time.Millisecond
 
+	// soon is the pause for what another driver is about to finish.
+	soon = 50 * time.Millisecond
+
 	// retry is the pause after a step that could not be made now.
 	retry = time.Second
 )

@@ -113,7 +113,7 @@ func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed) (Turn, erro
 	}
 	held, err := ReplicaLease(ctx, w.Control, o.Claim, w.Self.Enrollment)
 	if other, ok := errors.AsType[*lease.HeldError](err); ok {
-		return waits(min(retry, other.Wait), "pinning %s: waiting for %s, which holds its replica lease", o.Host, other.Holder), nil
+		return waits(min(other.Wait, soon), "pinning %s: waiting for %s, which holds its replica lease", o.Host, other.Holder), nil
 	}
 	if err != nil {
 		return Turn{}, err

@@ -25,6 +25,9 @@ func TestAnAppIsSpreadBeforeHostsAreCounted(t *testing.T) {
 	more := placement.Box{Ref: "box-3", Hosts: 3, Apps: map[string]int{"demo/notes": 3}}
 	require.Equal(t, "box-1", choose(t, "h", has, busy, more))
 	require.Equal(t, "box-2", choose(t, "h", more, has), "spread is never a refusal; then the fewest hosts")
+	two := placement.Box{Ref: "box-5", Hosts: 2, Apps: map[string]int{"demo/notes": 2}}
+	one := placement.Box{Ref: "box-6", Hosts: 3, Apps: map[string]int{"demo/notes": 1}}
+	require.Equal(t, "box-5", choose(t, "h", one, two), "how many instances does not matter")
 	other := placement.Box{Ref: "box-4", Hosts: 3, Apps: map[string]int{"demo/shop": 3}}
 	require.Equal(t, "box-4", choose(t, "h", busy, other))
 	_, ok := placement.Choose("h", "demo/notes", nil)

@@ -3,6 +3,7 @@ package placement_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,7 +105,16 @@ func TestAReadNeverTakesAFailureForAnAbsentFile(t *testing.T) {
 	publish(t, s, placement.Published{}, edges("box-1"))
 	copied, err := s.Get(t.Context(), placement.Key("box-1"))
 	require.NoError(t, err)
-	for ref, body := range map[string][]byte{"box-2": copied.Body, "box-3": []byte("{}\n"), "box-4": nil} {
+	as := func(ref, old, new string) []byte {
+		return []byte(strings.NewReplacer("box-1", ref, old, new).Replace(string(copied.Body)))
+	}
+	for ref, body := range map[string][]byte{
+		"box-2": copied.Body,
+		"box-3": []byte("{}\n"),
+		"box-4": nil,
+		"box-5": as("box-5", `"v":1`, `"v":2`),
+		"box-6": as("box-6", `"gen":1,`, ""),
+	} {
 		_, err = s.Put(t.Context(), placement.Key(ref), body, objstore.IfAbsent())
 		require.NoError(t, err)
 		_, err = placement.Read(t.Context(), s, ref)

@@ -105,20 +105,20 @@ func (m *HomeMap) size() int {
 	return len(m.homes)
 }
 
-// departed returns the names of m, and those already in transit, that homes does
-// not have, as long as they count.
+// departed returns the names of m that homes does not have, and those that were
+// in transit before, as long as they count.
 func (m *HomeMap) departed(homes map[string]Home, now time.Time) map[string]time.Time {
 	gone := map[string]time.Time{}
 	if m == nil {
 		return gone
 	}
 	for name, last := range m.transit {
-		if _, back := homes[name]; !back && now.Sub(last) <= TransitFor {
+		if now.Sub(last) <= TransitFor {
 			gone[name] = last
 		}
 	}
 	for name := range m.homes {
-		if _, still := homes[name]; !still && now.Sub(m.at) <= TransitFor {
+		if _, still := homes[name]; !still {
 			gone[name] = m.at
 		}
 	}

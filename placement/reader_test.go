@@ -83,14 +83,14 @@ func TestAFileThatCannotBeUnderstoodFailsOnlyItself(t *testing.T) {
 
 	_, err := s.Put(t.Context(), placement.Key("box-2"), []byte("garbage"), objstore.IfMatch(two.ETag))
 	require.NoError(t, err)
-	for _, key := range []string{placement.Key("box-3"), placement.Prefix + "a.b.json", placement.Prefix + "README"} {
+	for _, key := range []string{placement.Key("box-3"), placement.Prefix + "a.b.json", placement.Prefix + "box-9", placement.Prefix + "README"} {
 		_, err := s.Put(t.Context(), key, []byte("garbage"), objstore.IfAbsent())
 		require.NoError(t, err)
 	}
 	for range 2 {
 		snap := read(t, r)
 		require.Equal(t, []string{"box-1", "box-2"}, refs(snap))
-		require.Len(t, snap.Problems, 4)
+		require.Len(t, snap.Problems, 5)
 		for _, p := range snap.Problems {
 			require.ErrorIs(t, p, placement.ErrInvalid)
 		}

@@ -78,8 +78,8 @@ func checkInstances(r Roster, refs []string) error {
 	for _, ref := range refs {
 		b := r.Boxes[ref]
 		if b.ReadmittedAs != "" {
-			next, ok := r.Boxes[b.ReadmittedAs]
-			if !ok || b.ReadmittedAs == ref || !b.Cloud.Complete() || next.Cloud != b.Cloud {
+			next := r.Boxes[b.ReadmittedAs]
+			if b.ReadmittedAs == ref || !b.Cloud.Complete() || next.Cloud != b.Cloud {
 				return fmt.Errorf("%w: box %q: readmitted_as %q is not an entry of the same instance",
 					ErrInvalid, ref, b.ReadmittedAs)
 			}

@@ -76,7 +76,7 @@ func (d *Directory) accept(obj objstore.Object, floor mark) (Snapshot, error) {
 	switch {
 	case err != nil:
 		return Snapshot{}, fmt.Errorf("%w: %w", ErrUntrusted, err)
-	case d.bucket == "" || r.DeploymentBucket != d.bucket:
+	case r.DeploymentBucket != d.bucket:
 		return Snapshot{}, fmt.Errorf("%w: it is of bucket %q, this deployment's is %q",
 			ErrUntrusted, r.DeploymentBucket, d.bucket)
 	}

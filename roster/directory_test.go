@@ -71,6 +71,9 @@ func TestReadRefuses(t *testing.T) {
 		}, reason: "bad signature"},
 		{name: "no roster in it", spoil: func(e *roster.Envelope) { e.Roster = nil }, reason: "bad signature"},
 		{name: "another version", roster: func(r *roster.Roster) { r.V = 2 }, reason: "version 2"},
+		{name: "no revision", roster: func(r *roster.Roster) { r.Revision = 0 }, reason: "revision 0"},
+		{name: "a gen behind its revision", roster: func(r *roster.Roster) { r.Gen = 6 }, reason: "gen 6"},
+		{name: "no write nonce", roster: func(r *roster.Roster) { r.Write = "" }, reason: `write ""`},
 		{name: "another bucket", roster: func(r *roster.Roster) { r.DeploymentBucket = "s3://other" }, reason: `of bucket "s3://other"`},
 		{name: "one instance twice", roster: func(r *roster.Roster) { r.Boxes["box-2"] = box("e-2", "i-1") }, reason: "are one instance, i-1"},
 		{name: "a newer protocol", roster: func(r *roster.Roster) { r.ProtocolFloor = roster.Protocol + 1 },
@@ -120,6 +123,15 @@ func TestADirectoryThatWasToldNothingBelievesNothing(t *testing.T) {
 		_, err := dir.Read(t.Context())
 		require.ErrorIs(t, err, roster.ErrUntrusted, name)
 	}
+}
+
+func TestWithoutAKeyNotEvenAnEnvelopeThatNamesNoneIsBelieved(t *testing.T) {
+	d := newDeployment(t)
+	e := sealed(t, d.private, golden())
+	e.SignedBy = ""
+	d.overwrite(t, encode(t, e))
+	_, err := roster.Open(d.store, nil, bucket).Read(t.Context())
+	require.ErrorContains(t, err, "no public key to verify with")
 }
 
 func TestAFailedReadIsNeverAnEmptyRoster(t *testing.T) {

@@ -19,9 +19,10 @@ var ErrNotSelf = errors.New("this machine is not that box")
 // NewEnrollment returns a fresh enrollment id, for [Roster.Enroll].
 func NewEnrollment() string { return record.Nonce() }
 
-// Enroll adds the box that e proves to a region, inside an [Update]. The
-// evidence must be [boxid.Evidence.Bound] and of the account and cloud region
-// that the roster has for the placement.
+// Enroll adds the box that e proves to a region of a roster that [Update] or
+// [Create] is about to write; they check the whole of it. The evidence must be
+// [boxid.Evidence.Bound], and of the account and the cloud region that the
+// roster has for the placement.
 //
 // A reference that the roster holds is [ErrEnrolled], with one exception: an
 // entry with no proven cloud gets it, under the enrollment, region and pool
@@ -40,9 +41,6 @@ func (r *Roster) Enroll(e boxid.Evidence, region, pool, enrollment string, now t
 	case cloud.Account != place.Account || cloud.Region != place.AWSRegion:
 		return fmt.Errorf("%w: enroll box %q: it is %s, region %q is %s in account %s",
 			ErrInvalid, ref, cloud, region, place.AWSRegion, place.Account)
-	}
-	if err := CheckEnrollment(enrollment); err != nil {
-		return fmt.Errorf("enroll box %q: %w", ref, err)
 	}
 	box := Box{Ref: ref, Enrollment: enrollment, EnrolledAt: now.UTC(), Region: region, Pool: pool, State: Active}
 	if held, ok := r.Box(ref); ok {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/boxid/boxidtest"
+	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/roster"
 )
 
@@ -24,6 +25,16 @@ func TestEnrollBindsAReferenceToItsInstance(t *testing.T) {
 		State: roster.Active, Cloud: cloud("i-3"), EvidenceSHA256: evidence.SHA256()}, b)
 }
 
+func TestTheFirstRosterMayHoldABox(t *testing.T) {
+	r := valid()
+	r.Boxes = nil
+	require.NoError(t, r.Enroll(boxidtest.Evidence(t, "box-3", cloud("i-3")), "ie", "default", "e-3", now))
+	_, private := roster.GenerateKey()
+	snap, err := roster.Create(t.Context(), memstore.New(), private, r)
+	require.NoError(t, err)
+	require.Contains(t, snap.Boxes, "box-3")
+}
+
 func TestEnrollRefuses(t *testing.T) {
 	elsewhere, stranger := cloud("i-3"), cloud("i-3")
 	elsewhere.Region, stranger.Account = "eu-west-2", "999999999999"
@@ -36,7 +47,7 @@ func TestEnrollRefuses(t *testing.T) {
 		reason   string
 	}{
 		{"no evidence", boxid.Evidence{}, "ie", "e-3", roster.ErrInvalid, "no evidence"},
-		{"a region that is not there", boxidtest.Evidence(t, "box-3", cloud("i-3")), "de", "e-3", roster.ErrInvalid, `region "de"`},
+		{"a region that is not there", boxidtest.Evidence(t, "box-3", cloud("i-3")), "de", "e-3", roster.ErrInvalid, `region "de" is not in the roster`},
 		{"another cloud region", boxidtest.Evidence(t, "box-3", elsewhere), "ie", "e-3", roster.ErrInvalid, "eu-west-2"},
 		{"another account", boxidtest.Evidence(t, "box-3", stranger), "ie", "e-3", roster.ErrInvalid, "999999999999"},
 		{"a bad enrollment", boxidtest.Evidence(t, "box-3", cloud("i-3")), "ie", "e/3", roster.ErrInvalid, `enrollment "e/3"`},
@@ -68,6 +79,9 @@ func TestAnEntryWithoutACloudGetsItOnce(t *testing.T) {
 		b := box("e-old", "")
 		b.Cloud, b.EvidenceSHA256, b.Draining = boxid.Cloud{}, "", true
 		r.Boxes["old"] = b
+		b.Enrollment = "e-older"
+		r.Boxes["older"] = b // two entries without a cloud are not one instance
+		r.Regions["ie2"] = r.Regions["ie"]
 		return nil
 	})
 	require.NoError(t, err)
@@ -75,9 +89,10 @@ func TestAnEntryWithoutACloudGetsItOnce(t *testing.T) {
 	for _, other := range []func(*roster.Roster) error{
 		func(r *roster.Roster) error { return r.Enroll(evidence, "ie", "default", "e-new", now) },
 		func(r *roster.Roster) error { return r.Enroll(evidence, "ie", "other", "e-old", now) },
+		func(r *roster.Roster) error { return r.Enroll(evidence, "ie2", "default", "e-old", now) },
 	} {
 		_, err = d.update(t, other)
-		require.ErrorIs(t, err, roster.ErrEnrolled, "its enrollment and pool stay")
+		require.ErrorIs(t, err, roster.ErrEnrolled, "its enrollment, region and pool stay")
 	}
 	prove := func(r *roster.Roster) error { return r.Enroll(evidence, "ie", "default", "e-old", now.Add(time.Hour)) }
 	snap, err := d.update(t, prove)

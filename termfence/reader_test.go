@@ -81,6 +81,7 @@ func TestAStoredFenceThatDoesNotHoldIsAnError(t *testing.T) {
 		{"of nobody", "e-nobody", func(f *termfence.Record) { f.Enrollment = "e-nobody" }, "is not in the roster"},
 		{"no time", "e-shop-1", func(f *termfence.Record) { f.ObservedAt = time.Time{} }, "no time"},
 		{"a writer that is not enrolled", "e-shop-1", func(f *termfence.Record) { f.WrittenBy.Box = "nobody" }, "its writer"},
+		{"no writer", "e-shop-1", func(f *termfence.Record) { f.WrittenBy = termfence.Writer{} }, "its writer"},
 		{"a writer of an earlier enrollment", "e-shop-1", func(f *termfence.Record) { f.WrittenBy.Enrollment = "e-0" }, "its writer"},
 		{"a writer of another region", "e-shop-1", func(f *termfence.Record) {
 			f.WrittenBy = termfence.Writer{Box: "distant-1", Enrollment: "e-distant-1"}

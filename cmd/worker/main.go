@@ -8,8 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/carlosframework/regionha/internal/worker"
 	"github.com/carlosframework/regionha/internal/config"
+	"github.com/carlosframework/regionha/internal/worker"
 )
 
 func main() {

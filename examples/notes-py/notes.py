@@ -54,8 +54,8 @@ class Handler(BaseHTTPRequestHandler):
                       note["id"], RUN, seal(note["id"], note["body"])).rowcount
             return 201 if new else 200, {"id": note["id"]}
         if path == "/fill":
-            for at in range(0, size := int(query["bytes"][0]), 1 << 20):
-                sql("INSERT INTO filler VALUES (randomblob(?))", min(size - at, 1 << 20))
+            for at in range(0, size := int(query["bytes"][0]), 256 << 10):
+                sql("INSERT INTO filler VALUES (randomblob(?))", min(size - at, 256 << 10))
             return 200, {"bytes": size}
         folder, _, name = path.removeprefix("/").partition("/")
         if folder != "files" or not (name := unquote(name)) or name[0] == "." or "/" in name: raise ValueError("no such place")

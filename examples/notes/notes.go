@@ -99,7 +99,7 @@ func (n *notes) check(ctx context.Context) error {
 	return n.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM notes)`).Scan(new(int))
 }
 
-const chunk = 1 << 20
+const chunk = 256 << 10
 
 // fill grows the database by about bytes, a chunk a commit.
 func (n *notes) fill(ctx context.Context, bytes int64) error {

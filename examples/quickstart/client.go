@@ -179,6 +179,13 @@ func (c *client) fill(ctx context.Context, total int64) error {
 	return nil
 }
 
+// tried is how many notes were sent.
+func (w *writer) tried() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.sent)
+}
+
 // acked copies what was acknowledged so far.
 func (w *writer) acked() (notes, files []ack) {
 	w.mu.Lock()

@@ -79,7 +79,7 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err 
 		return err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			r.procs.tails(stderr)
 		}
 		r.close(err == nil)

@@ -109,7 +109,8 @@ const module = "github.com/carlosframework/regionha"
 
 func (r *region) build(ctx context.Context) error {
 	r.say("building agent, worker, console and the app, in %s", r.dir)
-	args := []string{"build", "-o", r.in("bin") + string(filepath.Separator)}
+	// Without debug information linking takes half the time.
+	args := []string{"build", "-ldflags=-s -w", "-o", r.in("bin") + string(filepath.Separator)}
 	for _, program := range []string{"cmd/agent", "cmd/worker", "cmd/console", "examples/notes"} {
 		args = append(args, module+"/"+program)
 	}

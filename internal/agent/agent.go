@@ -20,6 +20,7 @@ import (
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/runner"
+	"github.com/carlosframework/regionha/internal/serve"
 	"github.com/carlosframework/regionha/objstore/storetest"
 	"github.com/carlosframework/regionha/objstore/storeurl"
 	"github.com/carlosframework/regionha/roster"
@@ -125,10 +126,10 @@ func (a *Agent) listen() (err error) {
 	if a.internalListener, err = net.Listen("tcp", a.set.Internal); err != nil {
 		return fmt.Errorf("internal: %w", err)
 	}
-	if a.ingressAddr, err = a.set.advertised(a.ingressListener); err != nil {
+	if a.ingressAddr, err = serve.Advertised(a.ingressListener, a.set.Advertise); err != nil {
 		return err
 	}
-	if a.internalAddr, err = a.set.advertised(a.internalListener); err != nil {
+	if a.internalAddr, err = serve.Advertised(a.internalListener, a.set.Advertise); err != nil {
 		return err
 	}
 	for name, addr := range map[string]string{"ingress.addr": a.ingressAddr, "internal.addr": a.internalAddr} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/pause"
 )
 
 const (
@@ -38,7 +39,7 @@ func (b *heartbeat) check(now time.Time) error {
 // heartbeats beats until ctx ends. After a gap it reads the claim of everything
 // that runs first, so that no write is taken in between.
 func (a *Agent) heartbeats(ctx context.Context) error {
-	for pause(ctx, beatEvery) {
+	for pause.For(ctx, beatEvery) {
 		if a.beat.check(time.Now()) != nil {
 			a.log.Warn("this box stood still: reading its claims again")
 			if !a.recheck(ctx) {

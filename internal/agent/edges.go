@@ -18,6 +18,7 @@ func (a *Agent) publishEdges(ctx context.Context) error {
 	announcer := announce.Announcer{
 		Store: a.control, Edges: a.edges, Changed: a.dirty, Every: publishEvery, Log: a.log,
 		Moved: func(hosts []string) {
+			a.homes.look(ctx) // peers may have come that this box does not know yet
 			for _, host := range hosts {
 				a.hints.Send(hint.Outgoing{Hint: hint.Hint{Host: host}})
 			}

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/http"
 	"time"
 
@@ -11,6 +9,7 @@ import (
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/ingress"
+	"github.com/carlosframework/regionha/internal/serve"
 )
 
 // drainWithin is how long requests may still take when the agent ends.
@@ -27,7 +26,7 @@ func (a *Agent) serveIngress(ctx context.Context) error {
 		return err
 	}
 	defer g.Close()
-	return serveHTTP(ctx, a.ingressListener, &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
+	return serve.HTTP(ctx, a.ingressListener, &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}, drainWithin)
 }
 
 // serveInternal takes hints from the other boxes.
@@ -40,27 +39,8 @@ func (a *Agent) serveInternal(ctx context.Context) error {
 			a.look(ctx, h.Host)
 		}
 	})
-	return serveHTTP(ctx, a.internalListener, &http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10})
-}
-
-func serveHTTP(ctx context.Context, l net.Listener, s *http.Server) error {
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Serve(l) }()
-	select {
-	case err := <-stopped:
-		return err
-	case <-ctx.Done():
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWithin)
-	defer cancel()
-	err := s.Shutdown(ctx)
-	if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return s.Close()
-	}
-	return err
+	return serve.HTTP(ctx, a.internalListener,
+		&http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}, time.Second)
 }
 
 func (a *Agent) local(name string) (ingress.Local, bool) {

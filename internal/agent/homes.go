@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/carlosframework/regionha/internal/ingress"
 	"github.com/carlosframework/regionha/placement"
 )
@@ -21,6 +23,8 @@ type homes struct {
 	reader placement.Reader
 	ask    chan struct{}
 
+	unknown *rate.Limiter // readings that unknown names cause
+
 	files atomic.Pointer[placement.Snapshot]
 	fold  atomic.Pointer[placement.HomeMap]
 
@@ -31,6 +35,7 @@ type homes struct {
 
 func newHomes(a *Agent) *homes {
 	return &homes{agent: a, reader: placement.Reader{Store: a.control}, ask: make(chan struct{}, 1),
+		unknown: rate.NewLimiter(1, 1),
 		changed: make(chan struct{}), round: make(chan struct{})}
 }
 
@@ -105,7 +110,8 @@ func (m *homes) changes() <-chan struct{} {
 	return m.changed
 }
 
-// home is where the map says a name is served.
+// home is where the map says a name is served. A name that the map does not
+// know makes the edges files be read, at most once a second: it may be new.
 func (m *homes) home(name string) (ingress.Home, bool) {
 	h, status := m.fold.Load().Lookup(name, time.Now())
 	switch status {
@@ -113,6 +119,9 @@ func (m *homes) home(name string) (ingress.Home, bool) {
 		return ingress.Home{Box: h.Box, Addr: h.Address, Stamp: h.Stamp}, true
 	case placement.InTransit:
 		return ingress.Home{Transit: true}, true
+	}
+	if m.unknown.Allow() {
+		m.soon()
 	}
 	return ingress.Home{}, false
 }

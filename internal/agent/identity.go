@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/carlosframework/regionha/awscloud"
 	"github.com/carlosframework/regionha/hostclaim"
@@ -33,16 +32,4 @@ func (a *Agent) prove(ctx context.Context) error {
 	}
 	a.log.Info("this machine is the box", "enrollment", box.Enrollment)
 	return nil
-}
-
-// pause waits, or reports false where ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -98,7 +98,7 @@ func flush(ctx context.Context, r *hostdb.Replicator, p *hostfiles.Publisher, ge
 	if err != nil {
 		return hostguard.Final{}, err
 	}
-	return hostguard.Final{Generation: generation, TXID: txid, FilesGeneration: generation, FilesSeq: int64(seq)}, nil
+	return hostguard.Final{Generation: generation, TXID: txid, FilesGeneration: generation, FilesSeq: seq}, nil
 }
 
 // halt stops the app first, so that it never runs without its replicator.
@@ -136,9 +136,9 @@ func (s *session) lag(now time.Time) time.Duration {
 }
 
 func position(f hostguard.Final) hostclaim.Position {
-	return hostclaim.Position{Generation: f.Generation, TXID: f.TXID, FilesGeneration: f.FilesGeneration, FilesSeq: uint64(f.FilesSeq)}
+	return hostclaim.Position{Generation: f.Generation, TXID: f.TXID, FilesGeneration: f.FilesGeneration, FilesSeq: f.FilesSeq}
 }
 
 func final(p hostclaim.Position) hostguard.Final {
-	return hostguard.Final{Generation: p.Generation, TXID: p.TXID, FilesGeneration: p.FilesGeneration, FilesSeq: int64(p.FilesSeq)}
+	return hostguard.Final{Generation: p.Generation, TXID: p.TXID, FilesGeneration: p.FilesGeneration, FilesSeq: p.FilesSeq}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/claimlist"
+	"github.com/carlosframework/regionha/internal/pause"
 	"github.com/carlosframework/regionha/internal/regionfile"
 )
 
@@ -33,7 +34,7 @@ func (a *Agent) watch(ctx context.Context) error {
 		for _, name := range changed {
 			a.look(ctx, name)
 		}
-		if !pause(ctx, pollEvery) {
+		if !pause.For(ctx, pollEvery) {
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/carlosframework/regionha/internal/pause"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/placement"
 )
@@ -52,7 +53,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 		case err != nil:
 			backoff = min(max(2*backoff, minBackoff), maxBackoff)
 			a.Log.Warn("publish the edges file, trying again", "err", err, "in", backoff)
-			if !pause(ctx, backoff) {
+			if !pause.For(ctx, backoff) {
 				return nil
 			}
 			continue
@@ -73,7 +74,7 @@ func (a *Announcer) wait(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return true
 	case <-a.Changed:
-		return pause(ctx, gather)
+		return pause.For(ctx, gather)
 	}
 }
 
@@ -136,15 +137,4 @@ func newHomes(before, now map[string]placement.Host) (moved []string) {
 		}
 	}
 	return moved
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

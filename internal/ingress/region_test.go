@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
 	host     = "notes.example"
-	patience = 20 * time.Second
+	patience = 60 * time.Second
 )
 
 // A box is an ingress with what its agent would tell it.

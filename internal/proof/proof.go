@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/carlosframework/regionha/boxid"
+	"github.com/carlosframework/regionha/internal/pause"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/roster"
 )
@@ -77,7 +78,7 @@ func Wait(ctx context.Context, c Config) (roster.Box, roster.Region, error) {
 				c.Waiting(why)
 			}
 		}
-		if !pause(ctx, lookEvery) {
+		if !pause.For(ctx, lookEvery) {
 			return roster.Box{}, roster.Region{}, ctx.Err()
 		}
 	}
@@ -118,15 +119,4 @@ func Look(ctx context.Context, c Config) (roster.Box, roster.Region, error) {
 		return fail(fmt.Errorf("box %s is enrolled in region %q, and not in %q", c.Box, box.Region, c.Region))
 	}
 	return box, region, nil
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -51,7 +51,7 @@ func runApp(mode string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	go http.Serve(l, appHandler(mode))
+	go http.Serve(l, appHandler())
 	<-term
 	if mode == "deaf" {
 		select {}
@@ -66,13 +66,9 @@ func listen() (net.Listener, error) {
 	return net.Listen("tcp4", "127.0.0.1:"+os.Getenv("PORT"))
 }
 
-func appHandler(mode string) http.Handler {
+func appHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		if mode == "unready" {
-			http.Error(w, "not yet", http.StatusServiceUnavailable)
-		}
-	})
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /env", func(w http.ResponseWriter, r *http.Request) { json.NewEncoder(w).Encode(os.Environ()) })
 	mux.HandleFunc("GET /cwd", func(w http.ResponseWriter, r *http.Request) {
 		dir, _ := os.Getwd()

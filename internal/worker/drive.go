@@ -7,6 +7,7 @@ import (
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/internal/pause"
 )
 
 // maxQueued bounds the queue; what does not fit is found by the next sweep.
@@ -133,7 +134,7 @@ func (w *Worker) driveHost(ctx context.Context, host string) {
 			said = turn.Waits
 			log.Debug(turn.Waits)
 		}
-		if turn.Again > 0 && !pause(ctx, turn.Again) {
+		if turn.Again > 0 && !pause.For(ctx, turn.Again) {
 			return
 		}
 	}

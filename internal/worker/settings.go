@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/carlosframework/regionha/boxid"
@@ -46,18 +45,4 @@ func (s Settings) check() error {
 		return fmt.Errorf("%w: parallel is %d, want 1 to 1024", config.ErrUsage, s.Parallel)
 	}
 	return nil
-}
-
-// advertised is what peers dial to reach a listener.
-func (s Settings) advertised(l net.Listener) (string, error) {
-	host, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return "", err
-	}
-	if s.Advertise != "" {
-		host = s.Advertise
-	} else if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
-		return "", fmt.Errorf("%w: advertise: peers cannot dial %s; say which name or IP they use", config.ErrUsage, l.Addr())
-	}
-	return net.JoinHostPort(host, port), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/claimlist"
+	"github.com/carlosframework/regionha/internal/pause"
 	"github.com/carlosframework/regionha/internal/regionfile"
 )
 
@@ -47,7 +48,7 @@ func (w *Worker) watch(ctx context.Context) error {
 		for _, host := range changed {
 			w.queue.add(host)
 		}
-		if !pause(ctx, pollEvery) {
+		if !pause.For(ctx, pollEvery) {
 			return nil
 		}
 	}
@@ -66,16 +67,4 @@ func (w *Worker) concerns(c *hostclaim.Claim) bool {
 		return false
 	}
 	return c.Op.Kind == hostclaim.Relocating || (c.Op.Kind == hostclaim.Serving && w.gone.has(c.Op.Exec))
-}
-
-// pause waits, or reports false where ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/proof"
 	"github.com/carlosframework/regionha/internal/regionfile"
+	"github.com/carlosframework/regionha/internal/serve"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/storetest"
 	"github.com/carlosframework/regionha/objstore/storeurl"
@@ -80,7 +81,7 @@ func Run(ctx context.Context, set Settings) error {
 	if w.internal, err = net.Listen("tcp", set.Internal); err != nil {
 		return fmt.Errorf("internal: %w", err)
 	}
-	if w.internalAddr, err = set.advertised(w.internal); err != nil {
+	if w.internalAddr, err = serve.Advertised(w.internal, set.Advertise); err != nil {
 		return err
 	}
 	adm, err := admin.Listen(admin.Config{Addr: set.Admin.Admin, Ready: w.readiness, Log: w.log})
@@ -194,18 +195,7 @@ func (w *Worker) serve(ctx context.Context) error {
 		}
 	})
 	s := &http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Serve(w.internal) }()
-	select {
-	case err := <-stopped:
-		return err
-	case <-ctx.Done():
-	}
-	err := s.Close()
-	if served := <-stopped; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return serve.HTTP(ctx, w.internal, s, time.Second)
 }
 
 // changed tells the boxes that take part, without waiting, that a claim moved.

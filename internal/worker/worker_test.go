@@ -112,9 +112,17 @@ func TestNothingButTerminatedFencesABox(t *testing.T) {
 		"not found": func(box boxid.Cloud) (termfence.Observation, error) {
 			return termfence.Observation{Via: termfence.ViaDescribe, InstanceID: box.InstanceID, RequestID: "r"}, nil
 		},
-		"an error":        func(boxid.Cloud) (termfence.Observation, error) { return termfence.Observation{}, errors.New("throttled") },
-		"another account": func(box boxid.Cloud) (termfence.Observation, error) { box.Account = "9"; return state("terminated")(box) },
-		"another region":  func(box boxid.Cloud) (termfence.Observation, error) { box.Region = "x"; return state("terminated")(box) },
+		"an error": func(boxid.Cloud) (termfence.Observation, error) {
+			return termfence.Observation{}, errors.New("throttled")
+		},
+		"another account": func(box boxid.Cloud) (termfence.Observation, error) {
+			box.Account = "9"
+			return state("terminated")(box)
+		},
+		"another region": func(box boxid.Cloud) (termfence.Observation, error) {
+			box.Region = "x"
+			return state("terminated")(box)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, seen, _ := region(t)
