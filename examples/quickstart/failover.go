@@ -62,9 +62,8 @@ func (r *region) lose(ctx context.Context, from home, w *writer, look *watch) (e
 		return ev, err
 	}
 	err := until(ctx, recoverWithin+r.opts.pinDelay, "the host serves on another box", func(context.Context) (bool, error) {
-		seen := look.seen()
-		last := seen[len(seen)-1]
-		return last.Op.Kind == hostclaim.Serving && last.Op.Exec != from.box.ref, nil
+		claim, ok := look.latest()
+		return ok && claim.Op.Kind == hostclaim.Serving && claim.Op.Exec != from.box.ref, nil
 	})
 	if err != nil {
 		return ev, err

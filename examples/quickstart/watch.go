@@ -100,6 +100,15 @@ func (w *watch) seen() []version {
 	return append([]version(nil), w.versions...)
 }
 
+// latest is the newest version, if any was seen yet.
+func (w *watch) latest() (version, bool) {
+	seen := w.seen()
+	if len(seen) == 0 {
+		return version{}, false
+	}
+	return seen[len(seen)-1], true
+}
+
 // writers is the most boxes that ran the app at one time.
 func (w *watch) writers() (int, error) {
 	w.mu.Lock()

@@ -20,7 +20,7 @@ func (a *Agent) serveIngress(ctx context.Context) error {
 	g, err := ingress.New(ingress.Config{
 		Self: a.self.Box, Local: a.local, Home: a.homes.home, Changed: a.homes.changes, Look: a.lookFor,
 		Unreachable: func(box string) { a.hints.Send(hint.Outgoing{Hint: hint.Hint{Box: box}, To: []string{}}) },
-		PeerToken:   a.secret.Fingerprint(), Log: a.log,
+		PeerToken:   a.secret.Derive("ingress"), Log: a.log,
 	})
 	if err != nil {
 		return err

@@ -110,10 +110,15 @@ func (m *homes) changes() <-chan struct{} {
 	return m.changed
 }
 
-// home is where the map says a name is served. A name that the map does not
-// know makes the edges files be read, at most once a second: it may be new.
+// home is where the map says a name is served. Until the edges files were read
+// once, every name may have a home. A name that the map does not know makes them
+// be read again, at most once a second: it may be new.
 func (m *homes) home(name string) (ingress.Home, bool) {
-	h, status := m.fold.Load().Lookup(name, time.Now())
+	known := m.fold.Load()
+	if known == nil {
+		return ingress.Home{Transit: true}, true
+	}
+	h, status := known.Lookup(name, time.Now())
 	switch status {
 	case placement.Known:
 		return ingress.Home{Box: h.Box, Addr: h.Address, Stamp: h.Stamp}, true
