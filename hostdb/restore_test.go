@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/superfly/ltx"
 
 	"github.com/carlosframework/regionha/hostdb"
 	"github.com/carlosframework/regionha/objstore"
@@ -27,14 +28,37 @@ func replace(t *testing.T, s objstore.Store, set hostdb.RecoverySet, i int, body
 	return set
 }
 
+// otherTime is the same LTX file as another writer would have made it.
+func otherTime(t *testing.T, b []byte) []byte {
+	t.Helper()
+	dec := ltx.NewDecoder(bytes.NewReader(b))
+	require.NoError(t, dec.DecodeHeader())
+	h := dec.Header()
+	h.Timestamp++
+	var out bytes.Buffer
+	enc, err := ltx.NewEncoder(&out)
+	require.NoError(t, err)
+	require.NoError(t, enc.EncodeHeader(h))
+	for data := make([]byte, h.PageSize); ; {
+		var page ltx.PageHeader
+		if err := dec.DecodePage(&page, data); err == io.EOF {
+			break
+		}
+		require.NoError(t, enc.EncodePage(ltx.PageHeader{Pgno: page.Pgno}, data))
+	}
+	require.NoError(t, enc.Close())
+	require.Len(t, out.Bytes(), len(b))
+	return out.Bytes()
+}
+
 func TestRestoreRefusesEverythingButTheExactSet(t *testing.T) {
-	source := func(first string) (*memstore.Store, hostdb.RecoverySet, [][]byte) {
+	source := func() (*memstore.Store, hostdb.RecoverySet, [][]byte) {
 		s := memstore.New()
 		b := newBox(t, s)
 		r := b.bootstrap("g")
 		a := localApp(t, b.path())
 		a.exec(createNotes)
-		for _, body := range []string{first, "two", "three", "four"} {
+		for _, body := range []string{"one", "two", "three", "four"} {
 			a.insert(body)
 			durable(t, r)
 		}
@@ -48,8 +72,8 @@ func TestRestoreRefusesEverythingButTheExactSet(t *testing.T) {
 		}
 		return s, set, bodies
 	}
-	s, pinned, bodies := source("one")
-	_, _, foreign := source("another")
+	s, pinned, bodies := source()
+	foreign := otherTime(t, bodies[2]) // whole, in its place and of the same size
 	flipped := func(b []byte, at int) []byte {
 		b = bytes.Clone(b)
 		b[at] ^= 4
@@ -84,12 +108,12 @@ func TestRestoreRefusesEverythingButTheExactSet(t *testing.T) {
 			return replace(t, s, set, 2, bodies[1])
 		},
 		"a foreign object under the name": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
-			_, err := s.Put(t.Context(), set.Objects[2].Key, foreign[2], objstore.Always())
-			require.NoError(t, err) // whole, and in its place: only the ETag tells
+			_, err := s.Put(t.Context(), set.Objects[2].Key, foreign, objstore.Always())
+			require.NoError(t, err)
 			return set
 		},
 		"a foreign object known by SHA-256 only": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
-			set = replace(t, s, set, 2, foreign[2])
+			set = replace(t, s, set, 2, foreign)
 			set.Objects[2].ETag, set.Objects[2].SHA256 = "", digestOf(bodies[2])
 			return set
 		},

@@ -79,46 +79,47 @@ func (s *Sender) Send(o Outgoing) {
 	}
 }
 
-// Run sends until ctx ends, and then what is queued still.
+// Run sends until ctx ends, and then what is queued still. A peer that does not
+// answer keeps no hint from another.
 func (s *Sender) Run(ctx context.Context) error {
 	defer s.client.CloseIdleConnections()
-	for {
+	var posts errgroup.Group
+	posts.SetLimit(parallel)
+	sending := context.WithoutCancel(ctx) // each post has its own bound
+	for ctx.Err() == nil {
 		select {
 		case o := <-s.queue:
-			s.send(ctx, o)
+			s.send(sending, &posts, o)
 		case <-ctx.Done():
-			return s.drain(context.WithoutCancel(ctx))
 		}
 	}
-}
-
-func (s *Sender) drain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
 	for {
 		select {
 		case o := <-s.queue:
-			s.send(ctx, o)
+			s.send(sending, &posts, o)
 		default:
-			return nil
+			return posts.Wait()
 		}
 	}
 }
 
-func (s *Sender) send(ctx context.Context, o Outgoing) {
+// send starts the posts of one hint. What fails is logged, and costs one poll.
+func (s *Sender) send(ctx context.Context, posts *errgroup.Group, o Outgoing) {
 	body, err := record.Encode(o.Hint)
 	if err != nil {
 		return
 	}
-	var group errgroup.Group
-	group.SetLimit(parallel)
 	if o.Gen > 0 {
-		group.Go(func() error { s.failed("bump", s.Bump(ctx, o.Host)); return nil })
+		posts.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, 5*within)
+			defer cancel()
+			s.failed("the region's file", s.Bump(ctx, o.Host))
+			return nil
+		})
 	}
 	for _, addr := range s.Peers(o.To) {
-		group.Go(func() error { s.failed(addr, s.post(ctx, addr, body)); return nil })
+		posts.Go(func() error { s.failed(addr, s.post(ctx, addr, body)); return nil })
 	}
-	_ = group.Wait() // best effort: what failed was logged
 }
 
 func (s *Sender) failed(what string, err error) {
