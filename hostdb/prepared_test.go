@@ -273,6 +273,19 @@ func TestVerifyRefusesAPThatIsNotExactlyTheBuild(t *testing.T) {
 		"another source":       edit(location+"/db/p/build.json", `"source":"g"`, `"source":"h"`),
 		"another database":     edit(location+"/db/p/install.json", `"database_sha256":"`, `"database_sha256":"0`),
 		"another position":     edit(location+"/db/p/install.json", `"txid":`, `"txid":1`),
+		"an anchor that every sync would fail on": func(t *testing.T, s *memstore.Store) {
+			dec := ltx.NewDecoder(bytes.NewReader(good[anchor]))
+			require.NoError(t, dec.DecodeHeader())
+			h := dec.Header()
+			h.WALOffset = 0
+			var b bytes.Buffer
+			enc, err := ltx.NewEncoder(&b)
+			require.NoError(t, err)
+			require.NoError(t, errors.Join(enc.EncodeHeader(h), enc.Close()))
+			_, err = s.Put(ctx, anchor, b.Bytes(), objstore.Always())
+			require.NoError(t, err)
+			edit(location+"/db/p/install.json", digestOf(good[anchor]), digestOf(b.Bytes()))(t, s)
+		},
 		"left over": func(t *testing.T, s *memstore.Store) {
 			put(t, s, file{0, set.MaxTXID + 1, set.MaxTXID + 1}.key("p"))
 		},

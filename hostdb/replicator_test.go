@@ -218,32 +218,34 @@ func TestACrashedSessionFlushesItsTail(t *testing.T) {
 	require.Equal(t, []string{"uploaded", "only in a local file", "only in the WAL"}, crashed.restored("g"))
 }
 
-// The last upload had landed though nobody knows, and the WAL was restarted. The
-// file goes up again as it was written, before it loses its place in the WAL.
-func TestAnUploadOfUnknownOutcomeIsSettledBeforeAFullImage(t *testing.T) {
+// The last upload before a crash is still under way when the session opens again
+// over a WAL that was restarted, and lands just before the next one. So the file
+// goes up as it was written, before it loses its place in the WAL.
+func TestALateUploadOfTheSameSessionDoesNotFenceIt(t *testing.T) {
 	s := memstore.New()
 	b := newBox(t, s)
 	r := b.bootstrap("g")
 	a := localApp(t, b.path())
 	a.exec(createNotes)
 	durable(t, r)
-	a.insert("landed")
-	s.Inject(func(r memstore.Request) memstore.Fault {
-		if r.Op == memstore.OpPut {
-			return memstore.LoseAnswer
-		}
-		return memstore.Lose
-	})
+	a.insert("late")
+	s.Inject(memstore.Once(memstore.OpPut, location, memstore.Hold))
 	_, err := r.Durable(t.Context())
 	require.Error(t, err)
 	crashed := b.image("g")
-	s.Inject(nil)
 	a = startApp(t, crashed.path())
 	a.exec("PRAGMA wal_checkpoint(RESTART)")
 	a.insert("unseen")
 	a.end()
+	late := s.Held()[0]
+	s.Inject(func(r memstore.Request) memstore.Fault {
+		if r.Op == memstore.OpPut {
+			_, _ = late.Deliver() // at first it lands, later it is a duplicate
+		}
+		return memstore.None
+	})
 	durable(t, crashed.open(crashed.config("g")))
-	require.Equal(t, []string{"landed", "unseen"}, crashed.restored("g"))
+	require.Equal(t, []string{"late", "unseen"}, crashed.restored("g"))
 }
 
 func TestACrashedSessionOfPNeedsNoDigestToFlush(t *testing.T) {

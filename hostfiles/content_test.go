@@ -220,6 +220,15 @@ func TestWhatTookAFilesPlaceIsNotRead(t *testing.T) {
 	require.Empty(t, gone, "a platform item is never deleted")
 }
 
+func TestADeviceIsNotOpenedAsAFile(t *testing.T) {
+	dev, err := os.OpenRoot("/dev")
+	if err != nil {
+		t.Skip("no /dev")
+	}
+	_, _, err = (&Publisher{root: dev}).openFile("files/null")
+	require.ErrorIs(t, err, errChanged)
+}
+
 func TestAFileOfAnotherSizeThanItSaysDoesNotHoldStill(t *testing.T) {
 	proc, err := os.OpenRoot("/proc/self")
 	if err != nil {

@@ -1,0 +1,321 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/carlosframework/regionha/boxid"
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/boxauth"
+	"github.com/carlosframework/regionha/internal/config"
+	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/internal/regionfile"
+	"github.com/carlosframework/regionha/internal/simcloud"
+	"github.com/carlosframework/regionha/objstore"
+	"github.com/carlosframework/regionha/objstore/storeurl"
+	"github.com/carlosframework/regionha/roster"
+)
+
+const testHost = "notes.example"
+
+// TestMain is the agent, or the app that it runs, where the environment says so.
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("AGENT_TEST_APP") != "":
+		if err := testApp(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case os.Getenv("AGENT_TEST_AGENT") != "":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		var set Settings
+		_, err := config.Parse(&set, config.App{Name: "agent", Stdout: os.Stdout, Stderr: os.Stderr}, os.Args[1:])
+		if err == nil {
+			err = Run(ctx, set)
+		}
+		os.Exit(config.Exit("agent", err, os.Stderr))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// testApp stores one row for each POST and lists them for a GET.
+func testApp() error {
+	db, err := sql.Open("sqlite", "file:"+os.Getenv("DATABASE_PATH")+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=wal_autocheckpoint(0)")
+	if err != nil {
+		return err
+	}
+	if _, err := db.Exec("create table if not exists rows (v text)"); err != nil {
+		return err
+	}
+	http.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if _, err := db.Exec("insert into rows values (?)", string(body)); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		if err := os.WriteFile(filepath.Join(os.Getenv("FILES_DIR"), string(body)), body, 0o644); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+	http.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
+		var all sql.NullString
+		if err := db.QueryRow("select group_concat(v, ' ') from (select v from rows order by rowid)").Scan(&all); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+		_, _ = io.WriteString(w, all.String)
+	})
+	return http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil)
+}
+
+// rig is one box of a deployment: its data directory, its store and its cloud.
+type rig struct {
+	t       *testing.T
+	control storeurl.Store
+	data    string // the agent's data directory
+	args    []string
+	env     []string
+	agent   *exec.Cmd
+	log     *bytes.Buffer
+}
+
+func newRig(t *testing.T) *rig {
+	dir := t.TempDir()
+	cloud, err := simcloud.New(simcloud.Config{CertDir: filepath.Join(dir, "certs")})
+	require.NoError(t, err)
+	t.Cleanup(cloud.Close)
+	machine, err := cloud.Launch("eu-west-1", simcloud.DefaultAccount)
+	require.NoError(t, err)
+	r := &rig{t: t, data: filepath.Join(dir, "box"), log: &bytes.Buffer{}}
+	url := "dir://" + filepath.Join(dir, "control")
+	r.control, err = storeurl.Open(t.Context(), url)
+	require.NoError(t, err)
+	public, private := roster.GenerateKey()
+	_, err = roster.Create(t.Context(), r.control, private, roster.Roster{DeploymentBucket: url,
+		Regions: map[string]roster.Region{"ie": {Account: simcloud.DefaultAccount, AWSRegion: "eu-west-1", Data: "dir://" + filepath.Join(dir, "data")}},
+		Boxes: map[string]roster.Box{"box-1": {Enrollment: "enr-1", EnrolledAt: time.Now().UTC(), Region: "ie", Pool: "default", State: roster.Active,
+			Cloud: boxid.Cloud{Provider: boxid.AWS, Account: simcloud.DefaultAccount, Region: "eu-west-1", InstanceID: machine.ID}}}})
+	require.NoError(t, err)
+	secret := filepath.Join(dir, "secret")
+	require.NoError(t, os.WriteFile(secret, []byte(boxauth.NewSecret().Text()), 0o600))
+	r.args = []string{"--control", url, "--roster-key", roster.EncodeKey(public), "--secret-file", secret, "--box", "box-1", "--region", "ie",
+		"--data-dir", r.data, "--ingress", "127.0.0.1:0", "--internal", "127.0.0.1:0"}
+	r.env = append(os.Environ(), "AGENT_TEST_AGENT=1", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+machine.IMDS, "AWS_REGION=eu-west-1")
+	t.Cleanup(func() {
+		if r.agent != nil {
+			r.stop(syscall.SIGKILL)
+		}
+		if t.Failed() {
+			t.Log(r.log.String())
+		}
+	})
+	return r
+}
+
+// create makes the host, selected for this box.
+func (r *rig) create() {
+	self, err := os.Executable()
+	require.NoError(r.t, err)
+	rec := hostrecord.Record{V: 1, Gen: 1, Write: "w", Host: testHost, Account: "demo", App: "notes", Region: "ie", Pool: "default",
+		Command: []string{self}, Env: map[string]string{"AGENT_TEST_APP": "1"}, Incarnation: "inc", CreatedAt: time.Now().UTC()}.WithDefaults()
+	stored, err := hostrecord.Create(r.t.Context(), r.control, rec)
+	require.NoError(r.t, err)
+	_, err = hostclaim.Update(r.t.Context(), r.control, hostclaim.Observed{Host: testHost}, hostclaim.BeginCreate(hostclaim.NewHost{
+		Incarnation: "inc", Account: "demo", App: "notes", RecordKey: hostrecord.Key("demo", "notes", testHost), RecordSHA256: stored.SHA256, Region: "ie"},
+		"op-1", "console", time.Now(), hostclaim.Member{Box: "box-1", Enrollment: "enr-1"}))
+	require.NoError(r.t, err)
+	require.NoError(r.t, regionfile.Bump(r.t.Context(), r.control, "ie", testHost))
+}
+
+func (r *rig) start() {
+	self, err := os.Executable()
+	require.NoError(r.t, err)
+	r.agent = exec.Command(self, r.args...)
+	r.agent.Env, r.agent.Stdout, r.agent.Stderr = r.env, r.log, r.log
+	require.NoError(r.t, r.agent.Start())
+}
+
+func (r *rig) stop(sig syscall.Signal) {
+	require.NoError(r.t, r.agent.Process.Signal(sig))
+	err := r.agent.Wait()
+	if sig == syscall.SIGTERM {
+		require.NoError(r.t, err)
+	}
+	r.agent = nil
+}
+
+// claim waits for the host's claim to pass.
+func (r *rig) claim(pass func(*hostclaim.Claim) bool) *hostclaim.Claim {
+	var c *hostclaim.Claim
+	r.eventually(func() bool {
+		o, err := hostclaim.Read(r.t.Context(), r.control, testHost)
+		if err == nil {
+			c = o.Claim
+		}
+		return c != nil && c.Holder != nil && pass(c)
+	})
+	return c
+}
+
+func (r *rig) eventually(ok func() bool) {
+	r.t.Helper()
+	require.Eventually(r.t, ok, 60*time.Second, 50*time.Millisecond)
+}
+
+// ask sends one request to the host through the box's ingress.
+func (r *rig) ask(method, body string) (string, error) {
+	addr, err := os.ReadFile(filepath.Join(r.data, "ingress.addr"))
+	if err != nil {
+		return "", err
+	}
+	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+strings.TrimSpace(string(addr))+"/", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	req.Host = testHost
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	return string(got), err
+}
+
+func (r *rig) put(rows ...string) {
+	for _, row := range rows {
+		r.eventually(func() bool { _, err := r.ask(http.MethodPost, row); return err == nil })
+	}
+}
+
+func (r *rig) rows() (got string) {
+	r.eventually(func() bool {
+		var err error
+		got, err = r.ask(http.MethodGet, "")
+		return err == nil
+	})
+	return got
+}
+
+func served(session uint64) func(*hostclaim.Claim) bool {
+	return func(c *hostclaim.Claim) bool {
+		n := len(c.Holder.Admissions)
+		return c.Holder.Session > session && n > 0 && c.Holder.Admissions[n-1].Published
+	}
+}
+
+func TestAnAgentThatIsToldToEndDeclaresNothing(t *testing.T) {
+	r := newRig(t)
+	r.create()
+	r.start()
+	first := r.claim(served(0))
+	r.put("a", "b")
+	r.stop(syscall.SIGTERM)
+	ended := r.claim(func(*hostclaim.Claim) bool { return true })
+	require.Equal(t, first.Holder.Session, ended.Holder.Ended.Session)
+
+	r.start()
+	c := r.claim(served(first.Holder.Session))
+	require.Equal(t, "a b", r.rows())
+	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]
+	require.Equal(t, hostclaim.CleanReturn, last.Coverage)
+	require.Nil(t, last.WritesLost)
+	require.FileExists(t, filepath.Join(r.data, "hosts", testHost, "files", "b"))
+}
+
+// TestAKilledAgentsTailIsFlushedBeforeItsNextSession: every row that the app
+// had committed is there, though the agent died with it, and nothing is declared.
+func TestAKilledAgentsTailIsFlushedBeforeItsNextSession(t *testing.T) {
+	r := newRig(t)
+	r.create()
+	r.start()
+	session := r.claim(served(0)).Holder.Session
+	want := ""
+	for round := range 3 {
+		row := fmt.Sprint("row", round)
+		r.put(row)
+		want = strings.TrimSpace(want + " " + row)
+		r.stop(syscall.SIGKILL)
+		r.start()
+		c := r.claim(served(session))
+		session = c.Holder.Session
+		require.Equal(t, want, r.rows())
+		require.Nil(t, c.Holder.Admissions[len(c.Holder.Admissions)-1].WritesLost)
+		require.FileExists(t, filepath.Join(r.data, "hosts", testHost, "files", row))
+	}
+}
+
+func TestAnAppThatTheClaimDoesNotNameIsStopped(t *testing.T) {
+	r := newRig(t)
+	r.create()
+	r.start()
+	c := r.claim(served(0))
+	r.put("a")
+	// Somebody writes a claim that ends the session: whatever the reason, this
+	// box may not run it any more.
+	o, err := hostclaim.Read(t.Context(), r.control, testHost)
+	require.NoError(t, err)
+	own := c.Holder.Admissions[0]
+	_, err = hostclaim.Update(t.Context(), r.control, o, hostclaim.EndSession("box-1", own.Session, hostclaim.Position{
+		Generation: own.Generation, TXID: 1, FilesGeneration: own.Generation, FilesSeq: 1}))
+	require.NoError(t, err)
+	require.NoError(t, regionfile.Bump(t.Context(), r.control, "ie", testHost))
+	next := r.claim(served(own.Session))
+	require.NotEqual(t, own.Generation, next.Holder.Generation)
+	require.Equal(t, "a", r.rows(), "and the next session begins from what reached the store")
+}
+
+func TestADamagedStoreObjectStopsNothingThatRuns(t *testing.T) {
+	r := newRig(t)
+	r.create()
+	r.start()
+	r.claim(served(0))
+	r.put("a")
+	key := hostclaim.Key(testHost)
+	was, err := r.control.Get(t.Context(), key)
+	require.NoError(t, err)
+	broken, err := r.control.Put(t.Context(), key, []byte("garbage"), objstore.IfMatch(was.ETag))
+	require.NoError(t, err)
+	require.NoError(t, regionfile.Bump(t.Context(), r.control, "ie", testHost))
+	time.Sleep(2 * pollEvery)
+	r.put("b")
+	_, err = r.control.Put(t.Context(), key, was.Body, objstore.IfMatch(broken.ETag))
+	require.NoError(t, err)
+	require.Equal(t, "a b", r.rows())
+}
+
+func TestAPortInUseIsSaidAndNothingIsDone(t *testing.T) {
+	r := newRig(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, append(r.args, "--ingress", l.Addr().String())...)
+	cmd.Env = r.env
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "ingress: listen tcp "+l.Addr().String()+": bind: address already in use")
+}
