@@ -46,14 +46,10 @@ func NewDescriber(ctx context.Context) (*Describer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("aws configuration: %w", err)
 	}
-	client := ec2.NewFromConfig(cfg, func(o *ec2.Options) { o.Retryer = newRetryer() })
-	return &Describer{client, DescribeTimeout}, nil
-}
-
-func newRetryer() aws.Retryer {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts, o.MaxBackoff = attempts, maxBackoff
+	client := ec2.NewFromConfig(cfg, func(o *ec2.Options) {
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) { r.MaxAttempts, r.MaxBackoff = attempts, maxBackoff })
 	})
+	return &Describer{client, DescribeTimeout}, nil
 }
 
 // Describe reads box's instance, alone, in the region that its cloud names. An

@@ -1,15 +1,13 @@
 // Package awscloud turns what AWS answers into plain observations: EC2
-// describe replies and EventBridge notifications into [termfence.Observation],
-// and the instance metadata service into the bytes that boxid verifies.
+// describe replies and EventBridge notifications into [termfence.Observation].
+// Package awscloud/imds does the same for the instance metadata service.
 //
 // It decides nothing. Whether an observation proves that a machine is gone is
-// termfence's rule, and whether a document proves who a box is is boxid's. It
-// is also the only package that knows the EC2 client, which costs more than a
-// minute to compile.
+// termfence's rule. It is also the only package that knows the EC2 client, which
+// costs more than a minute to compile: only a worker needs it.
 //
-// Credentials and endpoints are the SDK's own: the default credential chain,
-// AWS_ENDPOINT_URL_EC2 and AWS_EC2_METADATA_SERVICE_ENDPOINT. The SDK drops a
-// path in the latter. The calls need one permission, ec2:DescribeInstances.
+// Credentials and endpoints are the SDK's own: the default credential chain and
+// AWS_ENDPOINT_URL_EC2. The calls need one permission, ec2:DescribeInstances.
 //
 // # Guarantees
 //
@@ -23,10 +21,6 @@
 //
 // A describe goes to the region of the box, whatever region the client was
 // configured with, and within [DescribeTimeout] it has answered or failed.
-//
-// The metadata service is spoken to in its second version only, with a session
-// token; its answers are refused when empty or over 64 KiB, and are otherwise
-// the exact bytes served.
 //
 // # Not guaranteed
 //

@@ -28,13 +28,13 @@ func replace(t *testing.T, s objstore.Store, set hostdb.RecoverySet, i int, body
 	return set
 }
 
-// otherTime is the same LTX file as another writer would have made it.
-func otherTime(t *testing.T, b []byte) []byte {
+// withHeader is a sound LTX file with the same pages and another header.
+func withHeader(t *testing.T, b []byte, change func(*ltx.Header)) []byte {
 	t.Helper()
 	dec := ltx.NewDecoder(bytes.NewReader(b))
 	require.NoError(t, dec.DecodeHeader())
 	h := dec.Header()
-	h.Timestamp++
+	change(&h)
 	var out bytes.Buffer
 	enc, err := ltx.NewEncoder(&out)
 	require.NoError(t, err)
@@ -47,7 +47,6 @@ func otherTime(t *testing.T, b []byte) []byte {
 		require.NoError(t, enc.EncodePage(ltx.PageHeader{Pgno: page.Pgno}, data))
 	}
 	require.NoError(t, enc.Close())
-	require.Len(t, out.Bytes(), len(b))
 	return out.Bytes()
 }
 
@@ -73,7 +72,8 @@ func TestRestoreRefusesEverythingButTheExactSet(t *testing.T) {
 		return s, set, bodies
 	}
 	s, pinned, bodies := source()
-	foreign := otherTime(t, bodies[2]) // whole, in its place and of the same size
+	// as another writer would have made it: in its place and of the same size
+	foreign := withHeader(t, bodies[2], func(h *ltx.Header) { h.Timestamp++ })
 	flipped := func(b []byte, at int) []byte {
 		b = bytes.Clone(b)
 		b[at] ^= 4
@@ -133,6 +133,12 @@ func TestRestoreRefusesEverythingButTheExactSet(t *testing.T) {
 			set.Objects = set.Objects[1:]
 			return set
 		},
+		"the first holds all pages but begins late": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			late := withHeader(t, bodies[0], func(h *ltx.Header) { h.MinTXID, h.MaxTXID = 5, 5 })
+			set.Objects, set.MaxTXID = set.Objects[:1], 5
+			set.Objects[0].Key = file{0, 5, 5}.key("g")
+			return replace(t, s, set, 0, late)
+		},
 		"the end is missing": func(_ *testing.T, _ *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
 			set.Objects = set.Objects[:len(set.Objects)-1]
 			return set
@@ -174,36 +180,39 @@ func TestRestoreNeedsAFreshPath(t *testing.T) {
 	}
 }
 
-// streams is a store whose bodies break off, or end with their context.
+// streams is a store where the body of one key breaks off.
 type streams struct {
 	*memstore.Store
+	key   string
 	after int64
 }
 
-var errBroken = errors.New("connection reset")
+var errReset = errors.New("connection reset")
 
 func (s streams) GetReader(ctx context.Context, key, etag string, offset int64) (io.ReadCloser, objstore.Info, error) {
 	r, info, err := s.Store.GetReader(ctx, key, etag, offset)
-	if err != nil {
-		return nil, info, err
+	if err != nil || key != s.key {
+		return r, info, err
 	}
 	return io.NopCloser(io.MultiReader(io.LimitReader(r, s.after), errReader{})), info, nil
 }
 
 type errReader struct{}
 
-func (errReader) Read([]byte) (int, error) { return 0, errBroken }
+func (errReader) Read([]byte) (int, error) { return 0, errReset }
 
 func TestABrokenConnectionSaysNothingAboutTheSet(t *testing.T) {
 	s := memstore.New()
 	source(t, s, "g")
 	b := newBox(t, s)
 	set := b.selected(hostdb.Link{Generation: "g"})
-	for _, after := range []int64{0, 50, 500, set.Objects[0].Size} {
-		_, err := hostdb.Restore(t.Context(), streams{s, after}, set, b.path(), nil)
-		require.ErrorIs(t, err, errBroken)
-		require.NotErrorIs(t, err, hostdb.ErrBroken)
-		require.NoFileExists(t, b.path())
+	for _, o := range set.Objects[:2] {
+		for _, after := range []int64{0, 50, 500, o.Size} {
+			_, err := hostdb.Restore(t.Context(), streams{s, o.Key, after}, set, b.path(), nil)
+			require.ErrorIs(t, err, errReset)
+			require.NotErrorIs(t, err, hostdb.ErrBroken)
+			require.NoFileExists(t, b.path())
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/carlosframework/regionha/awscloud"
+	"github.com/carlosframework/regionha/awscloud/imds"
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/proof"
 	"github.com/carlosframework/regionha/objstore/storetest"
@@ -17,7 +17,7 @@ import (
 // edges file.
 func (a *Agent) prove(ctx context.Context) error {
 	box, region, err := proof.Wait(ctx, proof.Config{
-		Control: a.control, Roster: a.roster, Machine: awscloud.NewIMDS(""), Box: a.set.Box, Region: a.set.Region, Log: a.log,
+		Control: a.control, Roster: a.roster, Machine: imds.New(""), Box: a.set.Box, Region: a.set.Region, Log: a.log,
 		Waiting: func(why string) { a.notReady(errors.New(why)) },
 	})
 	if err != nil {

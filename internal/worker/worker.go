@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/carlosframework/regionha/awscloud"
+	"github.com/carlosframework/regionha/awscloud/imds"
 	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostrelocate"
@@ -147,7 +148,7 @@ func (w *Worker) open(ctx context.Context) (storeurl.Store, error) {
 		return nil, err
 	}
 	self, region, err := proof.Wait(ctx, proof.Config{
-		Control: w.control, Roster: w.roster, Machine: awscloud.NewIMDS(""), Box: w.set.Box, Region: w.set.Region, Log: w.log,
+		Control: w.control, Roster: w.roster, Machine: imds.New(""), Box: w.set.Box, Region: w.set.Region, Log: w.log,
 		Waiting: w.notReady,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package awscloud
+package imds
 
 import (
 	"bytes"
@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	sdk "github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 
 	"github.com/carlosframework/regionha/boxid"
 )
@@ -20,18 +21,21 @@ import (
 const (
 	documentPath  = "instance-identity/document"
 	signaturePath = "instance-identity/signature"
+
+	attempts   = 3
+	maxBackoff = 300 * time.Millisecond
 )
 
-// IMDS reads this machine's own instance metadata service. It satisfies
+// Service reads this machine's own instance metadata service. It satisfies
 // boxid's Source. It is safe for concurrent use and keeps its session token
 // between calls.
-type IMDS struct {
-	client *imds.Client
+type Service struct {
+	client *sdk.Client
 }
 
-// NewIMDS makes a client of the metadata service at endpoint, for example
+// New makes a client of the metadata service at endpoint, for example
 // "http://127.0.0.1:4566"; "" is the SDK's own choice. It sends no request.
-func NewIMDS(endpoint string) *IMDS {
+func New(endpoint string) *Service {
 	// The service is on the machine's own link: what does not answer at once is
 	// not there. The SDK sets these two only on a client of its own making.
 	client := awshttp.NewBuildableClient().
@@ -40,11 +44,13 @@ func NewIMDS(endpoint string) *IMDS {
 			t.ResponseHeaderTimeout = time.Second
 			t.Proxy = nil
 		})
-	return &IMDS{client: imds.New(imds.Options{
+	return &Service{client: sdk.New(sdk.Options{
 		Endpoint:       endpoint,
 		HTTPClient:     strict{client},
 		EnableFallback: aws.FalseTernary,
-		Retryer:        newRetryer(),
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff = attempts, maxBackoff
+		}),
 
 		DisableDefaultMaxBackoff: true, // it would put its own longer waits in place of ours
 	})}
@@ -52,13 +58,13 @@ func NewIMDS(endpoint string) *IMDS {
 
 // Document reads the instance identity document: the exact bytes served, which
 // are the bytes that the signature signs.
-func (m *IMDS) Document(ctx context.Context) ([]byte, error) {
+func (m *Service) Document(ctx context.Context) ([]byte, error) {
 	return m.get(ctx, documentPath)
 }
 
 // Signature reads the base64 signature of the document as it is served, with
 // its line breaks.
-func (m *IMDS) Signature(ctx context.Context) ([]byte, error) {
+func (m *Service) Signature(ctx context.Context) ([]byte, error) {
 	return m.get(ctx, signaturePath)
 }
 
@@ -66,7 +72,7 @@ func (m *IMDS) Signature(ctx context.Context) ([]byte, error) {
 // verified the document; it is what a box compares with its own roster entry
 // before it acts. A document without an account, a region or an instance id is
 // an error.
-func (m *IMDS) Cloud(ctx context.Context) (boxid.Cloud, error) {
+func (m *Service) Cloud(ctx context.Context) (boxid.Cloud, error) {
 	raw, err := m.Document(ctx)
 	if err != nil {
 		return boxid.Cloud{}, err
@@ -78,8 +84,8 @@ func (m *IMDS) Cloud(ctx context.Context) (boxid.Cloud, error) {
 	return cloud, nil
 }
 
-func (m *IMDS) get(ctx context.Context, path string) ([]byte, error) {
-	out, err := m.client.GetDynamicData(ctx, &imds.GetDynamicDataInput{Path: path})
+func (m *Service) get(ctx context.Context, path string) ([]byte, error) {
+	out, err := m.client.GetDynamicData(ctx, &sdk.GetDynamicDataInput{Path: path})
 	if err != nil {
 		return nil, fmt.Errorf("metadata %s: %w", path, err)
 	}
@@ -100,7 +106,7 @@ var errEmpty = errors.New("empty answer")
 // to whatever end it has, and refuses an empty session token, which the SDK
 // would send on.
 type strict struct {
-	imds.HTTPClient
+	sdk.HTTPClient
 }
 
 func (c strict) Do(req *http.Request) (*http.Response, error) {

@@ -1,4 +1,4 @@
-package awscloud_test
+package imds_test
 
 import (
 	"context"
@@ -12,62 +12,62 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/carlosframework/regionha/awscloud"
+	"github.com/carlosframework/regionha/awscloud/imds"
 	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/internal/simcloud"
 	"github.com/carlosframework/regionha/objstore/memstore"
 )
 
-var _ boxid.Source = (*awscloud.IMDS)(nil)
+var _ boxid.Source = (*imds.Service)(nil)
 
 func TestAnInstanceEnrollsByItsOwnMetadata(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certs")
 	sim, err := simcloud.New(simcloud.Config{CertDir: dir})
 	require.NoError(t, err)
 	t.Cleanup(sim.Close)
-	i, err := sim.Launch(homeRegion, "")
+	i, err := sim.Launch("eu-west-1", "")
 	require.NoError(t, err)
-	other, err := sim.Launch(clientRegion, "")
+	other, err := sim.Launch("us-east-1", "")
 	require.NoError(t, err)
 
 	store, ctx := memstore.New(), t.Context()
-	require.NoError(t, boxid.Publish(ctx, store, "a", awscloud.NewIMDS(i.IMDS), time.Unix(1, 0)))
+	require.NoError(t, boxid.Publish(ctx, store, "a", imds.New(i.IMDS), time.Unix(1, 0)))
 	stored, err := store.Get(ctx, boxid.Key("a"))
 	require.NoError(t, err)
 	certs, err := boxid.LoadCerts(dir)
 	require.NoError(t, err)
 	verifier := boxid.Verifier{Account: simcloud.DefaultAccount, Certs: certs}
-	proof, err := verifier.Enroll(stored.Body, boxid.Expect{Box: "a", AWSRegion: homeRegion, InstanceID: i.ID})
+	proof, err := verifier.Enroll(stored.Body, boxid.Expect{Box: "a", AWSRegion: "eu-west-1", InstanceID: i.ID})
 	require.NoError(t, err)
 
-	own, err := awscloud.NewIMDS(i.IMDS).Cloud(ctx)
+	own, err := imds.New(i.IMDS).Cloud(ctx)
 	require.NoError(t, err)
 	require.Equal(t, proof.Cloud(), own)
 
-	require.ErrorIs(t, boxid.Publish(ctx, store, "a", awscloud.NewIMDS(other.IMDS), time.Unix(1, 0)), boxid.ErrTaken)
+	require.ErrorIs(t, boxid.Publish(ctx, store, "a", imds.New(other.IMDS), time.Unix(1, 0)), boxid.ErrTaken)
 }
 
 func TestTheEndpointIsTheSDKsOwnWhenNoneIsGiven(t *testing.T) {
 	sim, err := simcloud.New(simcloud.Config{CertDir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(sim.Close)
-	i, err := sim.Launch(homeRegion, "")
+	i, err := sim.Launch("eu-west-1", "")
 	require.NoError(t, err)
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", i.IMDS)
-	own, err := awscloud.NewIMDS("").Cloud(t.Context())
+	own, err := imds.New("").Cloud(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, i.ID, own.InstanceID)
 }
 
 // metadata is a service that answers the token and the document as told.
-func metadata(t *testing.T, token, document http.HandlerFunc) *awscloud.IMDS {
+func metadata(t *testing.T, token, document http.HandlerFunc) *imds.Service {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /latest/api/token", token)
 	mux.HandleFunc("GET /latest/dynamic/instance-identity/document", document)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	return awscloud.NewIMDS(server.URL)
+	return imds.New(server.URL)
 }
 
 func says(status int, body string) http.HandlerFunc {
@@ -110,7 +110,7 @@ func TestADocumentThatNamesNobodyIsAnError(t *testing.T) {
 	}
 	own, err := metadata(t, says(http.StatusOK, "token"), says(http.StatusOK, document)).Cloud(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, boxOf(unknownID), own)
+	require.Equal(t, boxid.Cloud{Provider: boxid.AWS, Account: "123456789012", Region: "eu-west-1", InstanceID: "i-0123456789abcdef0"}, own)
 }
 
 func TestTheDocumentsExactBytesAreReturned(t *testing.T) {
@@ -123,7 +123,7 @@ func TestTheDocumentsExactBytesAreReturned(t *testing.T) {
 func TestAnUnreachableServiceIsAnError(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
-	_, err := awscloud.NewIMDS(server.URL).Document(t.Context())
+	_, err := imds.New(server.URL).Document(t.Context())
 	require.ErrorContains(t, err, "refused")
 
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
