@@ -107,6 +107,9 @@ func TestRestoreRefusesEverythingButTheExactSet(t *testing.T) {
 		"another transaction under the name": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
 			return replace(t, s, set, 2, bodies[1])
 		},
+		"the header says more than the name": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
+			return replace(t, s, set, 2, withHeader(t, bodies[2], func(h *ltx.Header) { h.MinTXID-- }))
+		},
 		"a foreign object under the name": func(t *testing.T, s *memstore.Store, set hostdb.RecoverySet) hostdb.RecoverySet {
 			_, err := s.Put(t.Context(), set.Objects[2].Key, foreign, objstore.Always())
 			require.NoError(t, err)

@@ -20,7 +20,7 @@ const version = 1
 type State string
 
 const (
-	Active      State = "active"
+	Active      State = "active"      // it may act, and be chosen
 	Quarantined State = "quarantined" // declared lost; it runs nothing
 	Retired     State = "retired"     // gone; its entry stays for ever
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/console"
 	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/internal/regionfile"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/memstore"
@@ -111,6 +112,35 @@ func TestARefusedCreateWritesNothing(t *testing.T) {
 			require.Len(t, d.mem.Log(), before)
 		})
 	}
+}
+
+func TestABoxThatIsLostForTheHostIsNotSelected(t *testing.T) {
+	d := deploy(t)
+	body, err := record.Encode(hostclaim.Claim{V: 1, Host: "notes.example", Gen: 1, Write: "w",
+		Op: hostclaim.Op{Kind: hostclaim.Free}, Lost: []string{"box-1"}})
+	require.NoError(t, err)
+	_, err = d.mem.Put(t.Context(), hostclaim.Key("notes.example"), body, objstore.IfAbsent())
+	require.NoError(t, err)
+	_, err = d.Create(t.Context(), wanted())
+	require.ErrorContains(t, err, "box-1 (lost for this host)")
+}
+
+func TestARecordOfAnotherIncarnationIsAProblem(t *testing.T) {
+	d := deploy(t)
+	_, err := d.Create(t.Context(), wanted())
+	require.NoError(t, err)
+	host, err := d.Host(t.Context(), "notes.example")
+	require.NoError(t, err)
+	require.Empty(t, host.Problem)
+	old, err := hostrecord.Read(t.Context(), d.mem, "demo", "notes", "notes.example")
+	require.NoError(t, err)
+	other := old.Record
+	other.Gen, other.Write, other.Incarnation = 2, "w2", "another"
+	_, err = hostrecord.Replace(t.Context(), d.mem, old, other)
+	require.NoError(t, err)
+	host, err = d.Host(t.Context(), "notes.example")
+	require.NoError(t, err)
+	require.Contains(t, host.Problem, "its record is of incarnation another")
 }
 
 func TestAFenceThatCannotBeReadIsNeverTakenForNone(t *testing.T) {

@@ -140,7 +140,7 @@ func (s survey) noneFor(claim *hostclaim.Claim, pool string) string {
 	region, _ := s.Region(h.Region)
 	file, _ := s.edges.File(claim.Op.Exec) // the secret that the host's own box published
 	want := placement.Want{Region: h.Region, RosterRegion: region, Pool: pool, SecretsKeyFP: file.Edges.SecretsKeyFP,
-		Lost: claim.Lost, Owing: owing(claim), Excluded: []string{claim.Op.Exec}}
+		Lost: claim.Lost, Owing: owing(claim)}
 	if _, err := s.choose(want, claim.Host, h.Account+"/"+h.App); err != nil {
 		return err.Error()
 	}
