@@ -127,6 +127,29 @@ func TestAPinWaitsForTheFencesWindow(t *testing.T) {
 	require.NotEmpty(t, turn.Did)
 }
 
+// TestAnotherWorkersFenceWaitsForTheSkewToo: its time is of another clock.
+func TestAnotherWorkersFenceWaitsForTheSkewToo(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.worker().StartFailover(ctx, w.claim(), w.fence, target.Box)
+	require.NoError(t, err)
+	_, err = w.participant().Step(ctx, w.claim())
+	require.NoError(t, err)
+	_, err = w.worker().Step(ctx, w.claim())
+	require.NoError(t, err)
+	other := w.worker()
+	other.Self.Enrollment = "enr-8"
+	for _, wait := range []string{"1s", "30s"} {
+		turn, err := other.Step(ctx, w.claim())
+		require.NoError(t, err)
+		require.Equal(t, "pinning notes.demo.example: waiting "+wait+" for the fence's window", turn.String())
+		w.now = w.now.Add(time.Second)
+	}
+	w.now = w.now.Add(29 * time.Second)
+	turn, err := other.Step(ctx, w.claim())
+	require.NoError(t, err)
+	require.NotEmpty(t, turn.Did)
+}
+
 // TestALateUploadAfterThePinChangesNothing: what the dead writer sent before it
 // died and lands now belongs to nobody.
 func TestALateUploadAfterThePinChangesNothing(t *testing.T) {

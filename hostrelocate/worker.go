@@ -20,6 +20,8 @@ import (
 // failover loses: uploads that were in flight when the box died may land late.
 const DefaultPinDelay = 30 * time.Second
 
+const defaultSkew = 30 * time.Second
+
 // Worker makes the regional steps of relocations. Any number of workers may
 // step one host. It is safe for concurrent use.
 type Worker struct {
@@ -30,6 +32,10 @@ type Worker struct {
 	Roster  *roster.Directory
 
 	PinDelay time.Duration // DefaultPinDelay if zero
+
+	// Skew is how far the clocks of two workers may be apart, 30s if zero. A pin
+	// after a fence that another worker saw waits that much longer.
+	Skew time.Duration
 
 	Now     func() time.Time // time.Now if nil
 	Changed changed          // told of each claim written; nil: nobody is told
@@ -103,12 +109,16 @@ func (w *Worker) toPinning(ctx context.Context, o hostclaim.Observed) (Turn, err
 }
 
 // handOver pins and hands the host to its target in one write. Beside the claim
-// it costs the replica lease (one GET, two PUTs), the listings and manifest GET
-// of [Newest], and two PUTs.
+// it costs a GET of each consumed fence, the replica lease (one GET, two PUTs),
+// the listings and manifest GET of [Newest], and two PUTs.
 func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 	op := o.Claim.Op
 	listedAt := w.now()
-	if left := op.PinFrom().Sub(listedAt); left > 0 {
+	left, err := w.window(ctx, op, listedAt)
+	if err != nil {
+		return Turn{}, fmt.Errorf("pin %s: %w", o.Host, err)
+	}
+	if left > 0 {
 		return waits(min(left, poll), "pinning %s: waiting %s for the fence's window", o.Host, left.Round(100*time.Millisecond)), nil
 	}
 	held, err := ReplicaLease(ctx, w.Control, o.Claim, w.Self.Enrollment)
@@ -133,6 +143,31 @@ func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed) (Turn, erro
 	}
 	_, turn, err := w.driver().update(ctx, o, fmt.Sprintf("handing %s to %s", o.Host, op.Target().Box), hostclaim.Then(hand...))
 	return turn, err
+}
+
+// window is how long a listing has to wait still for every consumed fence. A
+// fence's time is its observer's, so another worker's counts only within the
+// skew.
+func (w *Worker) window(ctx context.Context, op hostclaim.Op, now time.Time) (time.Duration, error) {
+	left := op.PinFrom().Sub(now)
+	if left > 0 {
+		return left, nil
+	}
+	for _, box := range op.FencedBoxes() {
+		f := op.Journal.Fences[box]
+		body, err := readExact(ctx, w.Control, f.Key, f.SHA256)
+		if err != nil {
+			return 0, err
+		}
+		rec, err := record.Decode[termfence.Record](body)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", f.Key, err)
+		}
+		if rec.WrittenBy.Enrollment != w.Self.Enrollment {
+			left = max(left, f.ObservedAt.Add(op.Intent.PinDelay+w.skew()).Sub(now))
+		}
+	}
+	return left, nil
 }
 
 // ReplicaLease takes the lease on the host's location, which keeps two builders
@@ -216,6 +251,13 @@ func (w *Worker) now() time.Time {
 		return w.Now()
 	}
 	return time.Now()
+}
+
+func (w *Worker) skew() time.Duration {
+	if w.Skew == 0 {
+		return defaultSkew
+	}
+	return w.Skew
 }
 
 func (w *Worker) pinDelay() time.Duration {

@@ -108,7 +108,7 @@ func (w *Worker) work(ctx context.Context) error {
 		return err
 	}
 	w.relocate = &hostrelocate.Worker{
-		Control: w.control, Data: data, Region: w.set.Region, Roster: w.roster, PinDelay: w.set.PinDelay,
+		Control: w.control, Data: data, Region: w.set.Region, Roster: w.roster, PinDelay: w.set.PinDelay, Skew: announce.ClockLimit,
 		Self: hostclaim.Member{Box: w.self.Ref, Enrollment: w.self.Enrollment}, Changed: w.changed,
 	}
 	w.fences = termfence.Reader{Store: w.control, Roster: w.roster}
