@@ -39,6 +39,8 @@ type Worker struct {
 
 	Now     func() time.Time // time.Now if nil
 	Changed changed          // told of each claim written; nil: nobody is told
+
+	leases Leases
 }
 
 // StartFailover begins to move host off its executor, which the evidence says
@@ -121,7 +123,7 @@ func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed) (Turn, erro
 	if left > 0 {
 		return waits(min(left, poll), "pinning %s: waiting %s for the fence's window", o.Host, left.Round(100*time.Millisecond)), nil
 	}
-	held, err := ReplicaLease(ctx, w.Control, o.Claim, w.Self.Enrollment)
+	held, err := w.leases.Acquire(ctx, w.Control, o.Claim, w.Self.Enrollment)
 	if other, ok := errors.AsType[*lease.HeldError](err); ok {
 		return waits(min(other.Wait, soon), "pinning %s: waiting for %s, which holds its replica lease", o.Host, other.Holder), nil
 	}
@@ -168,22 +170,6 @@ func (w *Worker) window(ctx context.Context, op hostclaim.Op, now time.Time) (ti
 		}
 	}
 	return left, nil
-}
-
-// ReplicaLease takes the lease on the host's location, which keeps two builders
-// or pinners from doing the same work. Safety does not rest on it. One GET and
-// one PUT, and a PUT at its release. While another holds it, the error is a
-// [lease.HeldError].
-func ReplicaLease(ctx context.Context, control objstore.Store, c *hostclaim.Claim, holder string) (*lease.Lease, error) {
-	candidate := lease.Candidate{
-		Store: control, Key: fmt.Sprintf("control/leases/%s/%s.json", c.Holder.Region, c.Holder.Location),
-		Holder: holder, TTL: lease.BuildTTL,
-	}
-	l, err := candidate.Acquire(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("replica lease of %s: %w", c.Host, err)
-	}
-	return l, nil
 }
 
 // accept journals the prepared generation once a fresh read of all of it

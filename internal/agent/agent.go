@@ -38,6 +38,7 @@ type Agent struct {
 	roster        *roster.Directory
 	self          hostclaim.Member
 	participant   *hostrelocate.Participant
+	leases        hostrelocate.Leases
 	homes         *homes
 	hints         *hint.Sender
 	beat          heartbeat

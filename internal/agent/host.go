@@ -251,7 +251,7 @@ func (h *host) readRecord(ctx context.Context, c *hostclaim.Claim) (hostrecord.S
 	if rec.Incarnation != c.Holder.Incarnation {
 		return hostrecord.Stored{}, fmt.Errorf("record of %s is of incarnation %s, the claim of %s", h.name, rec.Incarnation, c.Holder.Incarnation)
 	}
-	return rec, nil
+	return rec, supported(rec.Record)
 }
 
 // serve keeps the host running here: it starts a session where none runs and

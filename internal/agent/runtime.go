@@ -74,7 +74,7 @@ func (h *host) build(ctx context.Context, c *hostclaim.Claim) error {
 	if err != nil {
 		return err
 	}
-	lease, err := hostrelocate.ReplicaLease(ctx, h.agent.control, c, h.agent.self.Enrollment)
+	lease, err := h.agent.leases.Acquire(ctx, h.agent.control, c, h.agent.self.Enrollment)
 	if err != nil {
 		return err
 	}

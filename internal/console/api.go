@@ -171,16 +171,25 @@ func (a *API) fail(w http.ResponseWriter, code int, err error) {
 }
 
 func (a *API) write(w http.ResponseWriter, code int, v any) {
+	body, err := encode(v)
+	if err != nil {
+		a.log().Error("an answer could not be encoded", "err", err)
+		http.Error(w, "the answer could not be encoded", http.StatusInternalServerError)
+		return
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	if err := printJSON(w, v); err != nil {
-		log := a.Log
-		if log == nil {
-			log = slog.Default()
-		}
-		log.Debug("the answer was not sent whole", "err", err)
+	if _, err := w.Write(body); err != nil {
+		a.log().Debug("the answer was not sent whole", "err", err)
 	}
+}
+
+func (a *API) log() *slog.Logger {
+	if a.Log == nil {
+		return slog.Default()
+	}
+	return a.Log
 }

@@ -7,11 +7,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/objstore/storetest"
 )
 
@@ -28,12 +28,26 @@ type output struct {
 	Output string `short:"o" help:"Print text, or json as the API gives it." enum:"text,json" default:"text" env:"-"`
 }
 
-// printJSON prints v as the API does: what is absent is zero.
+// encode writes v as the API gives it: as stored records are, so what is zero
+// is absent, and indented.
+func encode(v any) ([]byte, error) {
+	body, err := record.Encode(v)
+	if err != nil {
+		return nil, err
+	}
+	value := jsontext.Value(body)
+	if err := value.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, err
+	}
+	return append(value, '\n'), nil
+}
+
 func printJSON(w io.Writer, v any) error {
-	if err := json.MarshalWrite(w, v, json.Deterministic(true), json.OmitZeroStructFields(true), jsontext.WithIndent("  ")); err != nil {
+	body, err := encode(v)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w)
+	_, err = w.Write(body)
 	return err
 }
 

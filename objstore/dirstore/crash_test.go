@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,19 +22,72 @@ import (
 	"github.com/carlosframework/regionha/objstore/dirstore"
 )
 
-// crashDir makes this test binary a writer that is to be killed.
-const crashDir = "REGIONHA_DIRSTORE_CRASH_DIR"
+// The variables make this test binary a writer: one that is to be killed, or
+// one that counts.
+const (
+	crashDir = "REGIONHA_DIRSTORE_CRASH_DIR"
+	countDir = "REGIONHA_DIRSTORE_COUNT_DIR"
+)
 
 const (
 	crashes  = 200
 	bodySize = 64 << 10
+
+	counters = 4  // processes
+	steps    = 40 // of each
 )
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		writeUntilKilled(dir)
 	}
+	if dir := os.Getenv(countDir); dir != "" {
+		if err := countUp(dir); err != nil {
+			fmt.Fprintln(os.Stderr, "counter:", err)
+			os.Exit(3)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// countUp adds steps to a number by compare-and-swap.
+func countUp(dir string) error {
+	s, err := dirstore.Open(dir)
+	for done := 0; err == nil && done < steps; {
+		var o objstore.Object
+		if o, err = s.Get(context.Background(), "n"); err != nil {
+			break
+		}
+		n, _ := strconv.Atoi(string(o.Body))
+		_, err = s.Put(context.Background(), "n", []byte(strconv.Itoa(n+1)), objstore.IfMatch(o.ETag))
+		if err == nil {
+			done++
+		} else if errors.Is(err, objstore.ErrConflict) {
+			err = nil
+		}
+	}
+	return err
+}
+
+func TestProcessesLoseNoStep(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	put(t, s, "n", "0", objstore.IfAbsent())
+	var running []*exec.Cmd
+	for range counters {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), countDir+"="+dir)
+		cmd.Stderr = os.Stderr
+		require.NoError(t, cmd.Start())
+		running = append(running, cmd)
+	}
+	for _, cmd := range running {
+		require.NoError(t, cmd.Wait())
+	}
+	o, err := s.Get(t.Context(), "n")
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(counters*steps), string(o.Body))
 }
 
 // writeUntilKilled replaces one key and creates others, and prints each write

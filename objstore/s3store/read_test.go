@@ -88,6 +88,12 @@ func TestABodyThatChangesWhileItIsReadIsAnError(t *testing.T) {
 	}
 }
 
+func TestAServerThatIgnoresRangesIsNotReadFromAnOffset(t *testing.T) {
+	s, _ := scripted(t, func(w http.ResponseWriter, r *http.Request) { r.Header.Del("Range"); object(`"e"`, "body")(w, r) })
+	_, _, err := s.GetReader(t.Context(), "k", "", 2)
+	require.ErrorContains(t, err, "ignores the range")
+}
+
 func TestABodyThatNeverEndsIsAnError(t *testing.T) {
 	s, server := scripted(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"e"`)

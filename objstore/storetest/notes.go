@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ var notes = []check{
 	{"keys with empty and dot components", Note, "nothing: regionha's keys have none", dotKeys},
 	{"create-only over a deleted key", Note, "nothing: regionha deletes no key that it creates again", recreate},
 	{"no phantom keys while keys are overwritten", Note, "nothing: listings ignore keys that are not their own", phantoms},
+	{"foreign files", Note, "nothing: the store leaves files that are not its own alone", foreignFiles},
 	{"clock", Note, "workers and agents whose clock is more than 30s from the store's refuse to drive", clock},
 }
 
@@ -55,6 +57,23 @@ func phantoms(ctx context.Context, b bench) error {
 		err = fmt.Errorf("nobody wrote %q", keys[0])
 	}
 	return err
+}
+
+// foreignFiles asks a store that lives among other files for those.
+func foreignFiles(ctx context.Context, b bench) error {
+	s, ok := b.Store.(interface {
+		Foreign(context.Context) iter.Seq2[string, error]
+	})
+	if !ok {
+		return errSkip
+	}
+	for path, err := range s.Foreign(ctx) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s, and maybe more, is not the store's", path)
+	}
+	return nil
 }
 
 func clock(ctx context.Context, b bench) error {
