@@ -129,8 +129,12 @@ func (h *host) poke() {
 }
 
 // step reads the claim and makes the next step. A claim that cannot be read
-// changes nothing here.
+// changes nothing here, but a session that is of no use any more ends all the
+// same: no app runs without its replicator.
 func (h *host) step(ctx context.Context) (hostrelocate.Turn, error) {
+	if err := h.giveUp(ctx); err != nil {
+		return hostrelocate.Turn{}, err
+	}
 	o, err := hostclaim.Read(ctx, h.agent.control, h.name)
 	if err != nil {
 		return hostrelocate.Turn{}, err
@@ -143,22 +147,29 @@ func (h *host) step(ctx context.Context) (hostrelocate.Turn, error) {
 	return turn, err
 }
 
-// withdraw stops a session that the claim does not name, or that cannot bring
-// its writes to the store any more.
-func (h *host) withdraw(ctx context.Context, c *hostclaim.Claim) error {
+// giveUp stops a session that cannot bring its writes to the store any more.
+func (h *host) giveUp(ctx context.Context) error {
 	if h.run == nil {
 		return nil
 	}
-	var why error
 	select {
 	case <-h.run.broken:
-		why = h.run.why
+		return h.shut(ctx, h.shown.Load().claim, h.run.why)
 	default:
-		if runs(c, h.agent.self.Box, h.run.number) {
-			return nil
-		}
-		why = errNotAdmitted
+		return nil
 	}
+}
+
+// withdraw stops a session that the claim does not name.
+func (h *host) withdraw(ctx context.Context, c *hostclaim.Claim) error {
+	if h.run == nil || runs(c, h.agent.self.Box, h.run.number) {
+		return nil
+	}
+	return h.shut(ctx, c, errNotAdmitted)
+}
+
+// shut takes the session out of service at once, and then ends it.
+func (h *host) shut(ctx context.Context, c *hostclaim.Claim, why error) error {
 	h.log.Warn("stopping the app", "session", h.run.number, "err", why)
 	h.run.lost.Store(true)
 	h.present(c)
@@ -267,7 +278,7 @@ func (h *host) serve(ctx context.Context, o hostclaim.Observed) (hostrelocate.Tu
 	if h.run.app.Addr() == nil {
 		return hostrelocate.Turn{Waits: "starting " + h.name + ": waiting for its app to answer", Again: look}, nil
 	}
-	if err := h.run.durable(ctx); err != nil {
+	if err := h.durable(ctx); err != nil {
 		return hostrelocate.Turn{}, err
 	}
 	next, err := hostclaim.Update(ctx, h.agent.control, o, hostclaim.PublishGeneration(h.agent.self.Box, h.run.number))
@@ -276,6 +287,14 @@ func (h *host) serve(ctx context.Context, o hostclaim.Observed) (hostrelocate.Tu
 	}
 	h.agent.changed(ctx, next.Claim)
 	return hostrelocate.Turn{Did: fmt.Sprintf("serving %s as session %d", h.name, h.run.number)}, nil
+}
+
+// durable waits until the running session's app is ready and its generation has
+// a durable root, but not for ever: the claim is looked at meanwhile.
+func (h *host) durable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*h.record.StartTimeout.Std())
+	defer cancel()
+	return h.run.durable(ctx)
 }
 
 func (h *host) startServing(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {

@@ -179,9 +179,7 @@ func (r runtime) Start(ctx context.Context, o hostclaim.Observed) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*h.record.StartTimeout.Std())
-	defer cancel()
-	return h.run.durable(ctx)
+	return h.durable(ctx)
 }
 
 // Probe asks the running session's app three times in a row, and the store once.

@@ -81,7 +81,7 @@ func (s *session) abandon(ctx context.Context) error {
 // where that is.
 func (s *session) finish(ctx context.Context) (hostguard.Final, error) {
 	if err := s.app.Stop(ctx); err != nil {
-		return hostguard.Final{}, errors.Join(err, s.halt(ctx))
+		return hostguard.Final{}, err
 	}
 	final, err := flush(ctx, s.replicator, s.publisher, s.generation)
 	return final, errors.Join(err, s.halt(ctx))
@@ -101,18 +101,21 @@ func flush(ctx context.Context, r *hostdb.Replicator, p *hostfiles.Publisher, ge
 	return hostguard.Final{Generation: generation, TXID: txid, FilesGeneration: generation, FilesSeq: seq}, nil
 }
 
-// halt stops the app first, so that it never runs without its replicator.
+// halt stops the app first, so that it never runs without its replicator. Where
+// the app may still live, nothing else is closed: ask again.
 func (s *session) halt(ctx context.Context) error {
-	err := s.app.Stop(ctx)
+	if err := s.app.Stop(ctx); err != nil {
+		return err
+	}
 	if s.cancel != nil {
 		s.cancel()
 	}
 	s.loops.Wait()
 	closed := errors.Join(s.publisher.Close(), s.replicator.Close())
 	if s.lost.Load() {
-		closed = nil // a writer that lost its claim is not expected to finish
+		return nil // a writer that lost its claim is not expected to finish
 	}
-	return errors.Join(err, closed)
+	return closed
 }
 
 // probe asks the app three times in a row and the store once.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWhatThisAgentDoesNotDoIsRefusedByName(t *testing.T) {
-	plain := hostrecord.Record{Host: testHost}.WithDefaults()
+	plain := hostrecord.Record{Host: "notes.example"}.WithDefaults()
 	require.NoError(t, supported(plain))
 	for field, ask := range map[string]func(*hostrecord.Record){
 		"durability":   func(r *hostrecord.Record) { r.Durability = hostrecord.DurabilityAcked },

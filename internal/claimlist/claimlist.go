@@ -31,7 +31,7 @@ type Reader struct {
 // Changed returns the claims whose version is new since the last call. It costs
 // one LIST, and one GET for each. A claim that cannot be read is part of the
 // error, hides no other, and is read again at the next call; a listing that
-// failed returns nothing.
+// failed returns nothing. Every Observed has a claim.
 func (r *Reader) Changed(ctx context.Context) ([]hostclaim.Observed, error) {
 	listed := map[string]string{}
 	for info, err := range r.Store.List(ctx, prefix) {
@@ -61,6 +61,9 @@ func (r *Reader) Changed(ctx context.Context) ([]hostclaim.Observed, error) {
 			if err != nil {
 				failed = append(failed, err)
 				return nil
+			}
+			if o.Claim == nil {
+				return nil // it went since it was listed
 			}
 			changed, seen[host] = append(changed, o), o.ETag
 			return nil

@@ -74,3 +74,19 @@ func TestAFailedListingIsNoShorterList(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 }
+
+func TestAClaimThatWentSinceItWasListedIsNotReturned(t *testing.T) {
+	s := memstore.New()
+	create(t, s, "a.example")
+	gone := vanished{s}
+	list, err := (&claimlist.Reader{Store: gone}).Changed(ctx)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// vanished lists what it does not hold any more.
+type vanished struct{ *memstore.Store }
+
+func (vanished) Get(context.Context, string) (objstore.Object, error) {
+	return objstore.Object{}, objstore.ErrNotFound
+}

@@ -77,6 +77,13 @@ func (q *queue) take(ctx context.Context) (string, bool) {
 	}
 }
 
+// crowded reports whether hosts wait for a driver.
+func (q *queue) crowded() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.order) > 0
+}
+
 // done gives a host back.
 func (q *queue) done(host string) {
 	q.mu.Lock()
@@ -92,6 +99,9 @@ func (q *queue) done(host string) {
 
 // drive takes hosts from the queue, at most Parallel at a time, until ctx ends.
 func (w *Worker) drive(ctx context.Context) error {
+	if !w.awaitClock(ctx) {
+		return nil
+	}
 	var drivers sync.WaitGroup
 	defer drivers.Wait()
 	for range w.set.Parallel {
@@ -113,7 +123,7 @@ func (w *Worker) drive(ctx context.Context) error {
 // or nothing can be done now.
 func (w *Worker) driveHost(ctx context.Context, host string) {
 	log := w.log.With("host", host)
-	said := ""
+	said, moved := "", time.Now()
 	for failures := 0; failures < 5; {
 		turn, err := w.stepHost(ctx, host)
 		switch {
@@ -126,9 +136,12 @@ func (w *Worker) driveHost(ctx context.Context, host string) {
 		case turn.Done():
 			return
 		case turn.Did != "":
-			failures = 0
+			failures, moved = 0, time.Now()
 			log.Info(turn.Did)
 		case turn.Again > unplacedAfter:
+			return
+		case time.Since(moved) > patience && w.queue.crowded():
+			w.queue.add(host) // behind those that wait
 			return
 		case turn.Waits != said:
 			said = turn.Waits
@@ -139,6 +152,10 @@ func (w *Worker) driveHost(ctx context.Context, host string) {
 		}
 	}
 }
+
+// patience is how long a host that waits for others keeps its place while hosts
+// wait for one: operations that cannot go on must not keep out those that can.
+const patience = time.Second
 
 // unplacedAfter: a turn that waits longer than this gives its place to another
 // host, and is taken up again on the next sweep.

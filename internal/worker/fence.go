@@ -68,6 +68,9 @@ func (g *gone) lookAgain(enrollment string) {
 // hint says that one does not answer.
 func (w *Worker) fenceLoop(ctx context.Context) error {
 	limit := rate.NewLimiter(hurries, 1)
+	if !w.awaitClock(ctx) {
+		return nil
+	}
 	for {
 		if err := w.sweep(ctx); err != nil && ctx.Err() == nil {
 			w.log.Warn("sweep the boxes", "err", err)
@@ -91,6 +94,9 @@ func (w *Worker) fenceLoop(ctx context.Context) error {
 // sweep fences what is terminated. It costs one GET of the roster and one
 // describe for each box of the region that is not known to be gone.
 func (w *Worker) sweep(ctx context.Context) error {
+	if err := w.clockOff(); err != nil {
+		return err // a fence holds the time that it was observed at, for ever
+	}
 	snap, err := w.roster.Read(ctx)
 	if err != nil {
 		return err

@@ -57,6 +57,7 @@ func (s *surveyor) choose(ctx context.Context, c *hostclaim.Claim) (string, erro
 	}
 	var eligible []placement.Box
 	for _, candidate := range s.candidates {
+		candidate.Fenced = candidate.Fenced || s.worker.gone.has(candidate.Ref) // since that look
 		err := placement.Eligible(want, candidate)
 		switch {
 		case err == nil:

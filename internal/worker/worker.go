@@ -68,7 +68,11 @@ type Worker struct {
 	hurry   chan struct{} // describe every box now
 	ownWork chan struct{} // never signalled: the worker's edges file does not change
 	clocked atomic.Int64  // how far this clock is off, in nanoseconds
-	ready   atomic.Pointer[string]
+
+	compared     chan struct{} // closed once the clock was compared with the store's
+	compareFirst sync.Once
+
+	ready atomic.Pointer[string]
 }
 
 // Run is the worker until ctx ends. Its error is for config.Exit.
@@ -76,7 +80,8 @@ func Run(ctx context.Context, set Settings) error {
 	if err := set.check(); err != nil {
 		return err
 	}
-	w := &Worker{set: set, log: set.Logger(os.Stderr).With("box", set.Box, "region", set.Region), hurry: make(chan struct{}, 1)}
+	w := &Worker{set: set, log: set.Logger(os.Stderr).With("box", set.Box, "region", set.Region), hurry: make(chan struct{}, 1),
+		compared: make(chan struct{})}
 	w.notReady("starting")
 	var err error
 	if w.internal, err = net.Listen("tcp", set.Internal); err != nil {
@@ -168,12 +173,24 @@ func (w *Worker) announce(ctx context.Context) error {
 		},
 		Clock: func(off time.Duration) {
 			w.clocked.Store(int64(off))
+			w.compareFirst.Do(func() { close(w.compared) })
 			if off.Abs() > announce.ClockLimit {
 				w.log.Error("this worker's clock is off from the store's: it drives nothing", "off", off.Round(time.Second), "at_most", announce.ClockLimit)
 			}
 		},
 	}
 	return announcer.Run(ctx)
+}
+
+// awaitClock waits until the clock was compared once; false where ctx ended
+// first.
+func (w *Worker) awaitClock(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-w.compared:
+		return true
+	}
 }
 
 // clockOff refuses to drive with a clock that is off: the bound on what a

@@ -5,7 +5,9 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -194,6 +196,72 @@ func TestAWorkerWhoseClockIsOffDrivesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "off by -1h0m0s")
 	require.Error(t, w.readiness())
 	require.Equal(t, hostclaim.Serving, claim(t, w).Op.Kind)
+	require.ErrorContains(t, w.sweep(t.Context()), "off by -1h0m0s", "nor does it date a fence")
+}
+
+// TestNothingIsDrivenBeforeTheClockWasCompared: at its start a worker does not
+// know yet how far its clock is off.
+func TestNothingIsDrivenBeforeTheClockWasCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, seen, _ := region(t)
+		w.compared = make(chan struct{})
+		seen["i-box-1"] = state("terminated")
+		publish(t, w, "box-2")
+		ctx, cancel := context.WithCancel(t.Context())
+		var loops sync.WaitGroup
+		loops.Go(func() { _ = w.fenceLoop(ctx) })
+		loops.Go(func() { _ = w.drive(ctx) })
+		w.queue.add(host)
+		time.Sleep(time.Hour)
+		require.False(t, w.gone.has("box-1"))
+		close(w.compared)
+		synctest.Wait()
+		require.True(t, w.gone.has("box-1"))
+		cancel()
+		loops.Wait()
+	})
+}
+
+func TestABoxThatWasFoundGoneSinceTheSurveyIsNoTarget(t *testing.T) {
+	w, seen, _ := region(t)
+	seen["i-box-1"] = state("terminated")
+	publish(t, w, "box-2")
+	require.NoError(t, w.sweep(t.Context()))
+	target, err := w.survey.choose(t.Context(), claim(t, w))
+	require.NoError(t, err)
+	require.Equal(t, "box-2", target)
+	seen["i-box-2"] = state("terminated")
+	require.NoError(t, w.sweep(t.Context()))
+	target, err = w.survey.choose(t.Context(), claim(t, w))
+	require.NoError(t, err)
+	require.Empty(t, target)
+}
+
+// TestAnOperationThatCannotGoOnKeepsNoOtherOut: its target never acknowledges,
+// and it is the only driver's.
+func TestAnOperationThatCannotGoOnKeepsNoOtherOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, seen, _ := region(t)
+		w.set.Parallel, w.compared = 1, make(chan struct{})
+		close(w.compared)
+		seen["i-box-1"] = state("terminated")
+		publish(t, w, "box-2")
+		require.NoError(t, w.sweep(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		var loops sync.WaitGroup
+		loops.Go(func() { _ = w.drive(ctx) })
+		w.queue.add(host)
+		time.Sleep(2 * patience)
+		require.Equal(t, hostclaim.Starting, claim(t, w).Op.Phase)
+		w.queue.add("other.example")
+		time.Sleep(2 * patience)
+		w.queue.mu.Lock()
+		require.Zero(t, w.queue.state["other.example"], "it was driven")
+		require.NotZero(t, w.queue.state[host], "and this one still is")
+		w.queue.mu.Unlock()
+		cancel()
+		loops.Wait()
+	})
 }
 
 func TestAnotherWorkersFenceIsFoundInTheStore(t *testing.T) {

@@ -77,16 +77,14 @@ func (s *Store) Inject(f func(Request) Fault) {
 }
 
 // Once returns a decision for [Store.Inject] that makes the first op on a key
-// with this prefix fail so, and no other request. It is not safe for requests
-// that run at the same time.
+// with this prefix fail so, and no other request.
 func Once(op Op, prefix string, fault Fault) func(Request) Fault {
-	done := false
+	var done atomic.Bool
 	return func(r Request) Fault {
-		if done || r.Op != op || !strings.HasPrefix(r.Key, prefix) {
-			return None
+		if r.Op == op && strings.HasPrefix(r.Key, prefix) && done.CompareAndSwap(false, true) {
+			return fault
 		}
-		done = true
-		return fault
+		return None
 	}
 }
 
