@@ -91,6 +91,11 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err 
 	if err != nil {
 		return err
 	}
+	says, err := r.api.says(ctx)
+	if err != nil {
+		return err
+	}
+	r.say("the console says: %s is %s", hostName, says)
 	out.print(&r.teller, o)
 	if o.keep {
 		r.sayAddresses()

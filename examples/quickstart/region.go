@@ -45,6 +45,7 @@ type region struct {
 	procs         *processes
 	cloud         cloud
 	boxes         []*box
+	api           consoleServer
 }
 
 // newRegion makes the directory and nothing else.
@@ -95,7 +96,7 @@ func (r *region) in(elem ...string) string {
 // setUp builds and starts everything and creates the host.
 func (r *region) setUp(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		r.build, r.startCloud, r.initialise, r.startBoxes, r.createHost,
+		r.build, r.startCloud, r.initialise, r.startConsole, r.startBoxes, r.createHost,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -219,5 +220,6 @@ func (r *region) sayAddresses() {
 		}
 		r.say("  %s: curl -H 'Host: %s' http://%s/notes", b.ref, hostName, b.address("ingress"))
 	}
+	r.say("  API: curl %s/api/v1/hosts/%s", r.api.url, hostName)
 	r.say("  %s --config %s host show %s", r.in("bin", "console"), r.in("keys", "console.yaml"), hostName)
 }

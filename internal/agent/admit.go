@@ -148,6 +148,11 @@ func (h *host) begin(ctx context.Context, o hostclaim.Observed) error {
 		if files, err = h.restoreFiles(ctx, c); err != nil {
 			return err
 		}
+		for _, dir := range []string{h.filesDir(), h.platform()} {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return err
+			}
+		}
 		return held.RestoredSession(c.Holder.Generation)
 	})
 	if err != nil {
@@ -200,11 +205,6 @@ func (h *host) openFiles(ctx context.Context, c *hostclaim.Claim, s *session, fr
 	}
 	if err != nil {
 		return nil, err
-	}
-	for _, dir := range []string{h.filesDir(), h.platform()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
 	}
 	text, err := hostfiles.EnsureInstanceKey(ctx, h.agent.data, s.files, h.platform())
 	if err != nil {
@@ -359,11 +359,31 @@ func (h *host) finalOf(ctx context.Context, c *hostclaim.Claim, s hostguard.Sess
 		return final(own.Baseline), true, nil
 	}
 	at, err := h.flushTail(ctx, c)
-	if err != nil {
-		h.log.Warn("the last session's tail is not flushed; what it may have lost will be declared", "session", c.Holder.Session, "err", err)
-		return hostguard.Final{}, false, nil
+	if err == nil {
+		h.tails = 0
+		return at, true, nil
 	}
-	return at, true, nil
+	if h.tails++; h.tails < tailAttempts && !givesUp(err) {
+		return hostguard.Final{}, false, fmt.Errorf("flush the tail of session %d, attempt %d: %w", c.Holder.Session, h.tails, err)
+	}
+	h.tails = 0
+	h.log.Warn("the last session's tail is not flushed; what it may have lost will be declared", "session", c.Holder.Session, "err", err)
+	return hostguard.Final{}, false, nil
+}
+
+// tailAttempts is how often a left session's tail is tried: a failed request
+// loses nothing, and a tail that cannot be read keeps no host down.
+const tailAttempts = 5
+
+// givesUp reports whether trying again is of no use: the guard refuses the tail,
+// or it is not what the store or this disk holds.
+func givesUp(err error) bool {
+	for _, refusal := range []error{hostguard.ErrSession, hostguard.ErrStale, hostguard.ErrFenced, hostdb.ErrFenced, hostdb.ErrNotFresh, hostfiles.ErrFenced} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
 }
 
 // flushTail uploads what a session of this boot wrote before its agent was
@@ -391,7 +411,7 @@ func (h *host) flushLeft(ctx context.Context, c *hostclaim.Claim) (at hostguard.
 		return at, err
 	}
 	replicator, err := hostdb.Open(ctx, h.agent.data, hostdb.Config{
-		Path: h.database(), MetaDir: h.meta(c.Holder.Generation), Base: base, Logger: h.log,
+		Path: h.database(), MetaDir: h.meta(c.Holder.Generation), Base: base, Empty: fromNothing(c), Logger: h.log,
 		Generation: hostdb.Generation{Location: c.Holder.Location, ID: c.Holder.Generation, Session: c.Holder.Session},
 		Check:      func() error { return nil },
 	})
@@ -400,6 +420,12 @@ func (h *host) flushLeft(ctx context.Context, c *hostclaim.Claim) (at hostguard.
 	}
 	defer func() { err = errors.Join(err, replicator.Close()) }()
 	return flush(ctx, replicator, publisher, c.Holder.Generation)
+}
+
+// fromNothing reports whether the current session began with no database: where
+// its agent was gone before it opened, there is none to flush.
+func fromNothing(c *hostclaim.Claim) bool {
+	return c.Holder.Admissions[len(c.Holder.Admissions)-1].Baseline.Generation == ""
 }
 
 // leftBase is the base that the current session was opened with: a prepared

@@ -43,6 +43,7 @@ type host struct {
 	baseline *hostrelocate.Baseline // chosen for the newest admission, until it started
 	built    string                 // the prepared generation that this process built
 	failures int
+	tails    int // failed attempts to flush what an earlier process left
 
 	shown atomic.Pointer[shown]
 }

@@ -1,6 +1,7 @@
 package dirstore_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -163,6 +164,10 @@ func TestADamagedObjectIsAnErrorAndNeverAbsent(t *testing.T) {
 		"other head":  func(path string) error { return overwrite(path, 0, "X") },
 		"a directory": func(path string) error { return replace(path, func() error { return os.Mkdir(path, 0o755) }) },
 		"a link":      func(path string) error { return replace(path, func() error { return os.Symlink("/nowhere", path) }) },
+		"a link to an object": func(path string) error {
+			moved := filepath.Join(filepath.Dir(path), ".tmp", "moved")
+			return errors.Join(os.Rename(path, moved), os.Symlink(moved, path))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

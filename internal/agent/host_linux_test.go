@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/hostguard"
+	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/internal/boxauth"
+	"github.com/carlosframework/regionha/internal/hint"
+	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/objstore/memstore"
+)
+
+// bench is one host that a test steps by hand: its app is a real process, its
+// stores are in memory and may fail.
+type bench struct {
+	*host
+	t             *testing.T
+	control, data *memstore.Store
+}
+
+// newBench makes a host that was created for this box.
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, control: memstore.New(), data: memstore.New()}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	rec := hostrecord.Record{V: 1, Gen: 1, Write: "w", Host: testHost, Account: "demo", App: "notes", Region: "ie", Pool: "default",
+		Command: []string{self}, Env: map[string]string{"AGENT_TEST_APP": "1"}, Incarnation: "inc", CreatedAt: time.Now().UTC()}.WithDefaults()
+	stored, err := hostrecord.Create(t.Context(), b.control, rec)
+	require.NoError(t, err)
+	_, err = hostclaim.Update(t.Context(), b.control, hostclaim.Observed{Host: testHost}, hostclaim.BeginCreate(hostclaim.NewHost{
+		Incarnation: "inc", Account: "demo", App: "notes", RecordKey: hostrecord.Key("demo", "notes", testHost), RecordSHA256: stored.SHA256, Region: "ie"},
+		"op-1", "console", time.Now(), hostclaim.Member{Box: "box-1", Enrollment: "enr-1"}))
+	require.NoError(t, err)
+	b.restart(t.TempDir())
+	t.Cleanup(func() { _ = b.abandon(context.Background()) })
+	return b
+}
+
+// restart is a new process of the agent on the same box.
+func (b *bench) restart(dataDir string) {
+	boot, err := bootID()
+	require.NoError(b.t, err)
+	a := &Agent{set: Settings{DataDir: dataDir, Box: "box-1", Region: "ie"}, log: slog.New(slog.DiscardHandler), secret: boxauth.NewSecret(),
+		bootID: boot, control: b.control, data: b.data, self: hostclaim.Member{Box: "box-1", Enrollment: "enr-1"},
+		hosts: map[string]*host{}, dirty: make(chan struct{}, 1)}
+	a.participant = &hostrelocate.Participant{Control: a.control, Self: a.self, Runtime: runtime{a}, Changed: a.changed}
+	a.homes = newHomes(a)
+	a.hints = hint.NewSender(hint.Sender{Secret: a.secret})
+	a.beat.start(time.Now())
+	guard, err := hostguard.Open(dataDir, testHost, hostguard.Identity{Box: "box-1", Enrollment: "enr-1", BootID: boot})
+	require.NoError(b.t, err)
+	b.host = &host{agent: a, name: testHost, log: a.log, guard: guard, wake: make(chan struct{}, 1)}
+	a.hosts[testHost] = b.host
+}
+
+// until steps until the claim passes; errors are made again.
+func (b *bench) until(pass func(*hostclaim.Claim) bool) *hostclaim.Claim {
+	b.t.Helper()
+	var last error
+	for range 100 {
+		if c := b.claim(); pass(c) {
+			return c
+		}
+		if turn, err := b.step(b.t.Context()); err != nil {
+			last = err
+		} else if turn.Again > 0 {
+			time.Sleep(look)
+		}
+	}
+	require.Fail(b.t, "the host does not get there", "%v", last)
+	return nil
+}
+
+func (b *bench) claim() *hostclaim.Claim {
+	o, err := hostclaim.Read(context.Background(), b.control, testHost)
+	require.NoError(b.t, err)
+	return o.Claim
+}
+
+func (b *bench) journal() hostguard.SessionStep {
+	s, _, err := b.guard.Session()
+	require.NoError(b.t, err)
+	return s.Step
+}
+
+// TestAFirstStartThatFailedAnywhereIsMadeAgain loses each request of a host's
+// first start in turn. The host has no data yet, and that must stay provable.
+func TestAFirstStartThatFailedAnywhereIsMadeAgain(t *testing.T) {
+	for n := 1; ; n++ {
+		b := newBench(t)
+		seen, hit := 0, false
+		b.data.Inject(func(memstore.Request) memstore.Fault {
+			if seen++; seen == n {
+				hit = true
+				return memstore.Lose
+			}
+			return memstore.Pass
+		})
+		b.until(served(0))
+		require.NoError(t, b.abandon(context.Background()))
+		if !hit {
+			require.Greater(t, n, 5)
+			return
+		}
+	}
+}
+
+// TestAFailedRequestDeclaresNoTailLost: only what refuses the tail for good does.
+func TestAFailedRequestDeclaresNoTailLost(t *testing.T) {
+	b := newBench(t)
+	first := b.until(served(0)).Holder.Session
+	require.NoError(t, b.abandon(context.Background()))
+	require.Equal(t, hostguard.Restored, b.journal())
+	b.restart(b.agent.set.DataDir)
+	failed := 0
+	b.data.Inject(func(memstore.Request) memstore.Fault {
+		if failed++; failed <= 2 {
+			return memstore.Lose
+		}
+		return memstore.Pass
+	})
+	c := b.until(served(first))
+	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]
+	require.Equal(t, hostclaim.CleanReturn, last.Coverage)
+	require.Nil(t, last.WritesLost)
+}
+
+// TestAnAppWithoutItsReplicatorIsStoppedThoughItsClaimCannotBeRead: the claim is
+// not asked, and the loop does not spin on it either.
+func TestAnAppWithoutItsReplicatorIsStoppedThoughItsClaimCannotBeRead(t *testing.T) {
+	b := newBench(t)
+	b.until(served(0))
+	b.run.end(errors.New("of no use any more"))
+	b.control.Inject(memstore.Once(memstore.OpGet, hostclaim.Key(testHost), memstore.Lose))
+	_, err := b.step(t.Context())
+	require.ErrorIs(t, err, memstore.ErrInjected)
+	require.Nil(t, b.run)
+	l, _ := b.local()
+	require.False(t, l.Ready)
+}
+
+func TestAnAppThatIsNotReadyHoldsUpNoClaim(t *testing.T) {
+	b := newBench(t)
+	b.until(func(*hostclaim.Claim) bool { return b.run != nil && b.run.app.Addr() != nil })
+	b.record.StartTimeout = hostrecord.Duration(50 * time.Millisecond)
+	b.data.Inject(func(r memstore.Request) memstore.Fault {
+		if strings.Contains(r.Key, "/ltx/") {
+			return memstore.Lose
+		}
+		return memstore.Pass
+	})
+	require.NoError(t, os.RemoveAll(filepath.Join(b.dir(), "work", "none")))
+	began := time.Now()
+	_, err := b.step(t.Context())
+	require.Error(t, err)
+	require.Less(t, time.Since(began), 10*time.Second)
+}
