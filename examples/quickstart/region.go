@@ -96,7 +96,7 @@ func (r *region) in(elem ...string) string {
 // setUp builds and starts everything and creates the host.
 func (r *region) setUp(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		r.build, r.startCloud, r.initialise, r.startConsole, r.startBoxes, r.createHost,
+		r.build, r.startCloud, r.initialise, r.startBoxes, r.startConsole, r.createHost,
 	} {
 		if err := step(ctx); err != nil {
 			return err

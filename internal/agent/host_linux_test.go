@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -105,7 +103,7 @@ func TestAFirstStartThatFailedAnywhereIsMadeAgain(t *testing.T) {
 				hit = true
 				return memstore.Lose
 			}
-			return memstore.Pass
+			return memstore.None
 		})
 		b.until(served(0))
 		require.NoError(t, b.abandon(context.Background()))
@@ -128,7 +126,7 @@ func TestAFailedRequestDeclaresNoTailLost(t *testing.T) {
 		if failed++; failed <= 2 {
 			return memstore.Lose
 		}
-		return memstore.Pass
+		return memstore.None
 	})
 	c := b.until(served(first))
 	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]
@@ -148,21 +146,4 @@ func TestAnAppWithoutItsReplicatorIsStoppedThoughItsClaimCannotBeRead(t *testing
 	require.Nil(t, b.run)
 	l, _ := b.local()
 	require.False(t, l.Ready)
-}
-
-func TestAnAppThatIsNotReadyHoldsUpNoClaim(t *testing.T) {
-	b := newBench(t)
-	b.until(func(*hostclaim.Claim) bool { return b.run != nil && b.run.app.Addr() != nil })
-	b.record.StartTimeout = hostrecord.Duration(50 * time.Millisecond)
-	b.data.Inject(func(r memstore.Request) memstore.Fault {
-		if strings.Contains(r.Key, "/ltx/") {
-			return memstore.Lose
-		}
-		return memstore.Pass
-	})
-	require.NoError(t, os.RemoveAll(filepath.Join(b.dir(), "work", "none")))
-	began := time.Now()
-	_, err := b.step(t.Context())
-	require.Error(t, err)
-	require.Less(t, time.Since(began), 10*time.Second)
 }
