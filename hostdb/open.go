@@ -51,13 +51,13 @@ type Config struct {
 func (c Config) check() error {
 	switch {
 	case !filepath.IsAbs(c.Path) || strings.ContainsAny(c.Path, "?#%"):
-		return fmt.Errorf("Path %q: want an absolute path without ?, # and %%", c.Path)
+		return fmt.Errorf("config.Path %q: want an absolute path without ?, # and %%", c.Path)
 	case c.MetaDir == "":
-		return errors.New("MetaDir: required")
+		return errors.New("config.MetaDir: required")
 	case c.Check == nil:
-		return errors.New("Check: required")
+		return errors.New("config.Check: required")
 	case c.Base > 0 && c.Empty:
-		return errors.New("Empty: a prepared generation with a Base has a database")
+		return errors.New("config.Empty: a prepared generation with a Base has a database")
 	}
 	return c.Generation.check()
 }

@@ -158,11 +158,4 @@ func entries(t failer, s hostfiles.Store, ref hostfiles.ManifestRef) map[string]
 	return out
 }
 
-func subdir(t *testing.T, name string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.MkdirAll(dir, 0o755))
-	return dir
-}
-
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

@@ -142,7 +142,6 @@ func (w *world) participant() *hostrelocate.Participant {
 type box struct {
 	*world
 	probes []error // what the next probes say; nil once used up
-	ran    *hostdb.Replicator
 }
 
 func (b *box) Acknowledge(context.Context, hostclaim.Observed) error { return nil }

@@ -363,7 +363,7 @@ func (h *host) finalOf(ctx context.Context, c *hostclaim.Claim, s hostguard.Sess
 		h.tails = 0
 		return at, true, nil
 	}
-	if h.tails++; false && !givesUp(err) {
+	if h.tails++; h.tails < tailAttempts && !givesUp(err) {
 		return hostguard.Final{}, false, fmt.Errorf("flush the tail of session %d, attempt %d: %w", c.Holder.Session, h.tails, err)
 	}
 	h.tails = 0

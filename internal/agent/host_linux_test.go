@@ -121,12 +121,12 @@ func TestAFailedRequestDeclaresNoTailLost(t *testing.T) {
 	require.NoError(t, b.abandon(context.Background()))
 	require.Equal(t, hostguard.Restored, b.journal())
 	b.restart(b.agent.set.DataDir)
-	failed := 0
-	b.data.Inject(func(memstore.Request) memstore.Fault {
-		if failed++; failed <= 2 {
-			return memstore.Lose
+	lost := false
+	b.data.Inject(func(memstore.Request) (f memstore.Fault) {
+		if !lost {
+			f, lost = memstore.Lose, true
 		}
-		return memstore.None
+		return f
 	})
 	c := b.until(served(first))
 	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]

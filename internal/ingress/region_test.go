@@ -103,10 +103,6 @@ func (b *box) home(h ingress.Home) {
 	b.set(func(_ map[string]ingress.Local, homes map[string]ingress.Home) { homes[host] = h })
 }
 
-func (b *box) noLocal() {
-	b.set(func(locals map[string]ingress.Local, _ map[string]ingress.Home) { delete(locals, host) })
-}
-
 func (b *box) addr() string { return b.srv.Listener.Addr().String() }
 
 func (b *box) hinted() []string {
