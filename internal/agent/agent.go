@@ -258,12 +258,17 @@ func (a *Agent) rows() []*host {
 	return list
 }
 
+// supervised is the supervisor that a host has, by its own name alone.
+func (a *Agent) supervised(name string) (*host, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h, ok := a.hosts[name]
+	return h, ok
+}
+
 // row is the supervisor of a host that this box has, by its name or an alias.
 func (a *Agent) row(name string) (*host, bool) {
-	a.mu.Lock()
-	h, ok := a.hosts[name]
-	a.mu.Unlock()
-	if ok {
+	if h, ok := a.supervised(name); ok {
 		return h, true
 	}
 	for _, h := range a.rows() {

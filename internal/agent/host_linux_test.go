@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/hostrelocate"
 	"github.com/carlosframework/regionha/internal/boxauth"
+	"github.com/carlosframework/regionha/internal/claimlist"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/hostrecord"
 	"github.com/carlosframework/regionha/objstore/memstore"
@@ -29,6 +31,11 @@ type bench struct {
 
 // newBench makes a host that was created for this box.
 func newBench(t *testing.T) *bench {
+	return newBenchOn(t, hostclaim.Member{Box: "box-1", Enrollment: "enr-1"})
+}
+
+// newBenchOn makes a host that was created for a box; another one completed it.
+func newBenchOn(t *testing.T, selected hostclaim.Member) *bench {
 	b := &bench{t: t, control: memstore.New(), data: memstore.New()}
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -36,10 +43,14 @@ func newBench(t *testing.T) *bench {
 		Command: []string{self}, Env: map[string]string{"AGENT_TEST_APP": "1"}, Incarnation: "inc", CreatedAt: time.Now().UTC()}.WithDefaults()
 	stored, err := hostrecord.Create(t.Context(), b.control, rec)
 	require.NoError(t, err)
-	_, err = hostclaim.Update(t.Context(), b.control, hostclaim.Observed{Host: testHost}, hostclaim.BeginCreate(hostclaim.NewHost{
+	o, err := hostclaim.Update(t.Context(), b.control, hostclaim.Observed{Host: testHost}, hostclaim.BeginCreate(hostclaim.NewHost{
 		Incarnation: "inc", Account: "demo", App: "notes", RecordKey: hostrecord.Key("demo", "notes", testHost), RecordSHA256: stored.SHA256, Region: "ie"},
-		"op-1", "console", time.Now(), hostclaim.Member{Box: "box-1", Enrollment: "enr-1"}))
+		"op-1", "console", time.Now(), selected))
 	require.NoError(t, err)
+	if selected.Box != "box-1" {
+		_, err = hostclaim.Update(t.Context(), b.control, o, hostclaim.CompleteCreate("op-1", selected.Box, selected.Enrollment))
+		require.NoError(t, err)
+	}
 	b.restart(t.TempDir())
 	t.Cleanup(func() { _ = b.abandon(context.Background()) })
 	return b
@@ -68,7 +79,7 @@ func (b *bench) until(pass func(*hostclaim.Claim) bool) *hostclaim.Claim {
 	var last error
 	for range 100 {
 		if c := b.claim(); pass(c) {
-			return c
+			return b.claim()
 		}
 		if turn, err := b.step(b.t.Context()); err != nil {
 			last = err
@@ -146,4 +157,43 @@ func TestAnAppWithoutItsReplicatorIsStoppedThoughItsClaimCannotBeRead(t *testing
 	require.Nil(t, b.run)
 	l, _ := b.local()
 	require.False(t, l.Ready)
+}
+
+// TestAHostThatCouldNotBeTakenIsLookedAtAgain: what is in its way here goes, and
+// the claim does not change for it.
+func TestAHostThatCouldNotBeTakenIsLookedAtAgain(t *testing.T) {
+	b := newBench(t)
+	a := b.agent
+	delete(a.hosts, testHost)
+	var cancel context.CancelFunc
+	a.life, cancel = context.WithCancel(t.Context())
+	defer func() { cancel(); a.loops.Wait() }()
+
+	foreign := filepath.Join(b.dir(), "guard.json")
+	require.NoError(t, os.WriteFile(foreign, []byte("{}"), 0o600))
+	list, missed := claimlist.Reader{Store: b.control}, map[string]bool{}
+	require.True(t, a.sweepClaims(t.Context(), &list, missed))
+	require.True(t, missed[testHost])
+	require.NoError(t, os.Remove(foreign))
+	b.control.Inject(memstore.Once(memstore.OpGet, hostclaim.Key(testHost), memstore.Lose))
+	a.lookAt(t.Context(), []string{testHost}, missed)
+	require.True(t, missed[testHost], "its claim could not be read")
+	a.lookAt(t.Context(), []string{testHost}, missed)
+	require.Empty(t, missed)
+	_, ok := a.supervised(testHost)
+	require.True(t, ok)
+}
+
+func TestAnotherHostsAliasKeepsNoHostFromItsSupervisor(t *testing.T) {
+	b := newBench(t)
+	a := b.agent
+	other := &host{agent: a, name: "other.example", log: a.log, wake: make(chan struct{}, 1)}
+	other.show(func(s *shown) { s.record.Aliases = []string{testHost} })
+	a.hosts = map[string]*host{other.name: other}
+	var cancel context.CancelFunc
+	a.life, cancel = context.WithCancel(t.Context())
+	defer func() { cancel(); a.loops.Wait() }()
+	require.True(t, a.look(t.Context(), testHost))
+	_, ok := a.supervised(testHost)
+	require.True(t, ok)
 }

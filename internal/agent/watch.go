@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
@@ -13,12 +15,16 @@ import (
 // pollEvery is how often the region's file is asked what changed.
 const pollEvery = 2 * time.Second
 
+// retryEvery is how often a host is looked at again that could not be.
+const retryEvery = 30 * time.Second
+
 // watch finds the hosts that claims name this box for: those that the region's
 // file says changed, and all of them where it has a hole and on a slow sweep.
 func (a *Agent) watch(ctx context.Context) error {
 	w := regionfile.Watcher{Store: a.control, Region: a.set.Region}
 	list := claimlist.Reader{Store: a.control}
-	var swept time.Time
+	missed := map[string]bool{} // hosts that could not be looked at, or taken
+	var swept, retried time.Time
 	for {
 		changed, hole, err := w.Poll(ctx)
 		switch {
@@ -27,12 +33,14 @@ func (a *Agent) watch(ctx context.Context) error {
 		case err != nil:
 			a.log.Warn("poll what changed", "err", err)
 		case hole || time.Since(swept) > sweep:
-			if a.sweepClaims(ctx, &list) {
+			if a.sweepClaims(ctx, &list, missed) {
 				swept = time.Now()
 			}
 		}
-		for _, name := range changed {
-			a.look(ctx, name)
+		a.lookAt(ctx, changed, missed)
+		if time.Since(retried) > retryEvery {
+			a.lookAt(ctx, slices.Collect(maps.Keys(missed)), missed)
+			retried = time.Now()
 		}
 		if !pause.For(ctx, pollEvery) {
 			return nil
@@ -42,10 +50,12 @@ func (a *Agent) watch(ctx context.Context) error {
 
 // sweepClaims reads the claims that changed since the last sweep: one LIST, and
 // one GET for each.
-func (a *Agent) sweepClaims(ctx context.Context, list *claimlist.Reader) bool {
+func (a *Agent) sweepClaims(ctx context.Context, list *claimlist.Reader, missed map[string]bool) bool {
 	changed, err := list.Changed(ctx)
 	for _, o := range changed {
-		a.concern(o)
+		if !a.concern(o) {
+			missed[o.Host] = true
+		}
 	}
 	if err != nil {
 		a.log.Warn("sweep the claims", "err", err)
@@ -53,32 +63,46 @@ func (a *Agent) sweepClaims(ctx context.Context, list *claimlist.Reader) bool {
 	return err == nil
 }
 
-// look makes a host's claim be read now.
-func (a *Agent) look(ctx context.Context, name string) {
-	if h, ok := a.row(name); ok {
+func (a *Agent) lookAt(ctx context.Context, names []string, missed map[string]bool) {
+	for _, name := range names {
+		if a.look(ctx, name) {
+			delete(missed, name)
+		} else {
+			missed[name] = true
+		}
+	}
+}
+
+// look makes a host's claim be read now; false where it could not be read, or
+// not be taken.
+func (a *Agent) look(ctx context.Context, name string) bool {
+	if h, ok := a.supervised(name); ok {
 		h.poke()
-		return
+		return true
 	}
 	o, err := hostclaim.Read(ctx, a.control, name)
 	if err != nil {
 		a.log.Warn("look at a host", "host", name, "err", err)
-		return
+		return false
 	}
-	a.concern(o)
+	return a.concern(o)
 }
 
-// concern gives a host that the claim names this box for to a supervisor.
-func (a *Agent) concern(o hostclaim.Observed) {
-	if h, ok := a.row(o.Host); ok {
+// concern gives a host that the claim names this box for to a supervisor; false
+// where it cannot have one.
+func (a *Agent) concern(o hostclaim.Observed) bool {
+	if h, ok := a.supervised(o.Host); ok {
 		h.poke()
-		return
+		return true
 	}
 	if !names(o.Claim, a.self.Box) {
-		return
+		return true
 	}
 	if _, err := a.supervisor(o.Host); err != nil {
 		a.log.Error("a claim names this box for a host that it cannot take", "host", o.Host, "err", err)
+		return false
 	}
+	return true
 }
 
 // changed tells others, without waiting, that a claim moved.
