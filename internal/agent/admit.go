@@ -355,8 +355,7 @@ func (h *host) finalOf(ctx context.Context, c *hostclaim.Claim, s hostguard.Sess
 		if err := h.distrustFiles(c); err != nil {
 			return hostguard.Final{}, false, err
 		}
-		own := c.Holder.Admissions[len(c.Holder.Admissions)-1]
-		return final(own.Baseline), true, nil
+		return untouched(c), true, nil
 	}
 	at, err := h.flushTail(ctx, c)
 	if err == nil {
@@ -369,6 +368,16 @@ func (h *host) finalOf(ctx context.Context, c *hostclaim.Claim, s hostguard.Sess
 	h.tails = 0
 	h.log.Warn("the last session's tail is not flushed; what it may have lost will be declared", "session", c.Holder.Session, "err", err)
 	return hostguard.Final{}, false, nil
+}
+
+// untouched is where a session ends that wrote nothing: at its own baseline, and
+// the one that opened the prepared generation where that was built.
+func untouched(c *hostclaim.Claim) hostguard.Final {
+	p := c.Holder.Generation
+	if opensPrepared(c) {
+		return hostguard.Final{Generation: p, TXID: c.Op.Journal.PreparedAuthority.SnapshotTXID, FilesGeneration: p}
+	}
+	return final(c.Holder.Admissions[len(c.Holder.Admissions)-1].Baseline)
 }
 
 // tailAttempts is how often a left session's tail is tried: a failed request
@@ -399,22 +408,28 @@ func (h *host) flushTail(ctx context.Context, c *hostclaim.Claim) (at hostguard.
 	return at, err
 }
 
+// flushLeft opens what the session had opened, or was about to.
 func (h *host) flushLeft(ctx context.Context, c *hostclaim.Claim) (at hostguard.Final, err error) {
 	target := hostfiles.Target{Location: c.Holder.Location, Generation: c.Holder.Generation, Session: c.Holder.Session, Stamp: c.Holder.Stamp}
+	if opensPrepared(c) { // fenced: it was opened, by whom [hostfiles.New] finds out
+		if _, err := hostfiles.OpenPrepared(ctx, h.agent.data, preparedRef(c), target); err != nil && !errors.Is(err, hostfiles.ErrFenced) {
+			return at, err
+		}
+	}
 	publisher, err := hostfiles.New(ctx, h.agent.data, hostfiles.Config{Root: h.filesDir(), Platform: h.platform(), Target: target, Logger: h.log})
 	if err != nil {
 		return at, err
 	}
 	defer func() { err = errors.Join(err, publisher.Close()) }()
-	base, err := h.leftBase(ctx, c)
-	if err != nil {
-		return at, err
-	}
-	replicator, err := hostdb.Open(ctx, h.agent.data, hostdb.Config{
-		Path: h.database(), MetaDir: h.meta(c.Holder.Generation), Base: base, Empty: fromNothing(c), Logger: h.log,
+	cfg := hostdb.Config{
+		Path: h.database(), MetaDir: h.meta(c.Holder.Generation), Logger: h.log,
 		Generation: hostdb.Generation{Location: c.Holder.Location, ID: c.Holder.Generation, Session: c.Holder.Session},
 		Check:      func() error { return nil },
-	})
+	}
+	if err := h.leftBase(ctx, c, &cfg); err != nil {
+		return at, err
+	}
+	replicator, err := hostdb.Open(ctx, h.agent.data, cfg)
 	if err != nil {
 		return at, err
 	}
@@ -422,20 +437,24 @@ func (h *host) flushLeft(ctx context.Context, c *hostclaim.Claim) (at hostguard.
 	return flush(ctx, replicator, publisher, c.Holder.Generation)
 }
 
-// fromNothing reports whether the current session began with no database: where
-// its agent was gone before it opened, there is none to flush.
-func fromNothing(c *hostclaim.Claim) bool {
-	return c.Holder.Admissions[len(c.Holder.Admissions)-1].Baseline.Generation == ""
-}
-
-// leftBase is the base that the current session was opened with: a prepared
-// generation's is its baseline, any other is 0.
-func (h *host) leftBase(ctx context.Context, c *hostclaim.Claim) (uint64, error) {
-	prepared, err := hostdb.Built(ctx, h.agent.data, c.Holder.Location, c.Holder.Generation)
-	if err != nil || !prepared {
-		return 0, err
+// leftBase says what the current session began from: nothing, the build of a
+// prepared generation, or any other database, which a fresh generation takes
+// from the disk.
+func (h *host) leftBase(ctx context.Context, c *hostclaim.Claim, cfg *hostdb.Config) error {
+	from := c.Holder.Admissions[len(c.Holder.Admissions)-1].Baseline
+	if cfg.Empty = from.Generation == ""; cfg.Empty {
+		return nil
 	}
-	return c.Holder.Admissions[len(c.Holder.Admissions)-1].Baseline.TXID, nil
+	if opensPrepared(c) {
+		p, err := hostdb.ReadPrepared(ctx, h.agent.data, c.Holder.Location, c.Holder.Generation, c.Op.Journal.PreparedAuthority.SHA256)
+		cfg.Base, cfg.BaseSHA256 = p.SnapshotTXID, p.DatabaseSHA256
+		return err
+	}
+	prepared, err := hostdb.Built(ctx, h.agent.data, c.Holder.Location, c.Holder.Generation)
+	if prepared {
+		cfg.Base = from.TXID
+	}
+	return err
 }
 
 // recordEnd closes the session durably here, and then tells the claim.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ type bench struct {
 	*host
 	t             *testing.T
 	control, data *memstore.Store
+	probing       atomic.Bool
 }
 
 // newBench makes a host that was created for this box.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,19 +52,49 @@ func (b *bench) failover() *hostrelocate.Worker {
 func TestAFailedFirstAttemptOfAnEmptyHostLeavesAnother(t *testing.T) {
 	b := newBenchOn(t, hostclaim.Member{Box: "box-0", Enrollment: "enr-0"})
 	w := b.failover()
-	lose := true
+	var lost atomic.Int32
 	b.data.Inject(func(r memstore.Request) memstore.Fault {
-		if lose && r.Op == memstore.OpPut && strings.Contains(r.Key, "/ltx/") {
+		if r.Op == memstore.OpPut && strings.Contains(r.Key, "/ltx/") && lost.Add(1) <= 2 {
 			return memstore.Lose
 		}
 		return memstore.None
 	})
-	b.until(func(c *hostclaim.Claim) bool {
+	c := b.drive(w)
+	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]
+	require.Equal(t, hostclaim.CleanReturn, last.Coverage)
+	require.Nil(t, last.WritesLost)
+}
+
+// drive steps the worker and this box until the host serves here.
+func (b *bench) drive(w *hostrelocate.Worker) *hostclaim.Claim {
+	return b.until(func(c *hostclaim.Claim) bool {
 		o, err := hostclaim.Read(context.Background(), b.control, testHost)
-		require.NoError(t, err)
-		_, _ = w.Step(t.Context(), o)
-		lose = lose && b.claim().Op.Journal.ProbeAttempts < 2 && b.failures == 0
-		return c.Op.Kind == hostclaim.Serving
+		require.NoError(b.t, err)
+		_, _ = w.Step(b.t.Context(), o) // a failure is made again
+		b.probing.Store(c.Op.Phase == hostclaim.Probing)
+		return c.Op.Kind == hostclaim.Serving && c.Op.Exec == "box-1"
 	})
-	require.Equal(t, "box-1", b.claim().Op.Exec)
+}
+
+// TestAnyRequestOfAProbingMayFail: a failed request of the first attempt costs
+// an attempt, and no operation.
+func TestAnyRequestOfAProbingMayFail(t *testing.T) {
+	for n := int32(1); ; n++ {
+		b := newBenchOn(t, hostclaim.Member{Box: "box-0", Enrollment: "enr-0"})
+		w := b.failover()
+		var seen, hit atomic.Int32
+		b.data.Inject(func(memstore.Request) memstore.Fault {
+			if b.probing.Load() && seen.Add(1) == n {
+				hit.Store(1)
+				return memstore.Lose
+			}
+			return memstore.None
+		})
+		b.drive(w)
+		require.NoError(t, b.abandon(context.Background()))
+		if hit.Load() == 0 {
+			require.Greater(t, n, int32(3))
+			return
+		}
+	}
 }

@@ -158,11 +158,20 @@ func (h *host) install(ctx context.Context, c *hostclaim.Claim) error {
 	return hostfiles.Restore(ctx, h.agent.data, preparedRef(c), h.filesDir(), h.platform())
 }
 
-// Admit makes one cold admission.
+// Admit makes one cold admission. An attempt that ran here before is ended in
+// order first, as in serving: only so is it known that nothing of it is lost.
+// That moves the claim, which is [hostclaim.ErrConflict].
 func (r runtime) Admit(ctx context.Context, o hostclaim.Observed, first ...hostclaim.Transition) (hostclaim.Observed, error) {
 	h, err := r.host(o.Host)
 	if err != nil {
 		return hostclaim.Observed{}, err
+	}
+	ended, err := h.settle(ctx, o)
+	if err != nil {
+		return hostclaim.Observed{}, err
+	}
+	if ended {
+		return hostclaim.Observed{}, fmt.Errorf("%w: session %d has ended", hostclaim.ErrConflict, o.Claim.Holder.Session)
 	}
 	return h.admit(ctx, o, first...)
 }

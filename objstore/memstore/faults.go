@@ -68,8 +68,8 @@ type Held struct {
 }
 
 // Inject makes f decide the fault of every later request; nil ends that. f is
-// called without the store's lock, so it may block, and may itself use the
-// store, for which it is called again.
+// called by each goroutine that makes a request, without the store's lock: it
+// may block, and may itself use the store, for which it is called again.
 func (s *Store) Inject(f func(Request) Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
