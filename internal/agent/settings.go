@@ -20,10 +20,10 @@ type Settings struct {
 
 	Box     string `help:"This box's reference: one DNS label, as it is enrolled." placeholder:"REF" required:""`
 	Region  string `help:"This box's placement code, such as ie." placeholder:"CODE" required:""`
-	DataDir string `help:"Where hosts live on this box." placeholder:"DIR" default:"/var/lib/regionha"`
+	DataDir string `help:"Where hosts live on this box (${default})." placeholder:"DIR" default:"/var/lib/regionha"`
 
-	Ingress   string `help:"Address of HTTP for every host." placeholder:"ADDR" default:":8080"`
-	Internal  string `help:"Address for the other boxes." placeholder:"ADDR" default:":8081"`
+	Ingress   string `help:"Address of HTTP for every host (${default})." placeholder:"ADDR" default:":8080"`
+	Internal  string `help:"Address for the other boxes (${default})." placeholder:"ADDR" default:":8081"`
 	Advertise string `help:"Host name or IP that peers dial; needed where the two listen on every interface." placeholder:"HOST"`
 	Cgroup    string `help:"Cgroup v2 path for the apps, or off. Empty: below the agent's own." placeholder:"PATH"`
 }

@@ -21,7 +21,7 @@ type Settings struct {
 	Box    string `help:"Reference under which this machine is enrolled: one DNS label." placeholder:"REF" required:""`
 	Region string `help:"The region to drive, such as ie." placeholder:"CODE" required:""`
 
-	Internal  string `help:"Address for hints from the boxes." placeholder:"ADDR" default:":8082"`
+	Internal  string `help:"Address for hints from the boxes (${default})." placeholder:"ADDR" default:":8082"`
 	Advertise string `help:"Host name or IP that peers dial; needed where it listens on every interface." placeholder:"HOST"`
 
 	Sweep    time.Duration `help:"How often every box is described and every running operation is looked for." default:"30s"`
