@@ -120,6 +120,21 @@ func (w *world) boxStep(box string) {
 	}
 }
 
+// fastForward begins a sequence somewhere on the whole path: a served host whose
+// box dies, again and again.
+func (w *world) fastForward(steps int) {
+	for range steps {
+		o := w.seen["worker"]
+		if c := o.Claim; c != nil && c.Holder != nil && c.Op.Kind == hostclaim.Serving && c.Holder.Session > 0 && len(refs)-len(w.dead) > 1 {
+			w.durable[c.Holder.Generation]++
+			w.dead[c.Op.Exec] = true
+		}
+		w.now = w.now.Add(time.Second)
+		w.progress()
+		w.check()
+	}
+}
+
 // progress makes the step that the claim waits for.
 func (w *world) progress() {
 	w.observe("worker")
@@ -171,8 +186,10 @@ func (w *world) boxSteps(box string) map[string]func() hostclaim.Transition {
 		},
 		"admit": func() hostclaim.Transition { return hostclaim.AdmitWriter(w.admission(c, box)) },
 		"open": func() hostclaim.Transition {
+			opening := w.admission(c, box)
+			opening.Phase = hostclaim.Probing // where the steps before it lead
 			return hostclaim.Then(hostclaim.RecordLocalInstall(c.Op.ID, w.install(c, box)), hostclaim.ToProbing(c.Op.ID, w.now),
-				hostclaim.BeginProbeAttempt(c.Op.ID, 1), hostclaim.AdmitWriter(w.admission(c, box)))
+				hostclaim.BeginProbeAttempt(c.Op.ID, 1), hostclaim.AdmitWriter(opening))
 		},
 		"publish": func() hostclaim.Transition { return hostclaim.PublishGeneration(box, c.Holder.Session) },
 		"probe":   func() hostclaim.Transition { return hostclaim.RecordProbe(c.Op.ID, box, c.Holder.Session) },
@@ -260,10 +277,11 @@ func TestProperties(t *testing.T) {
 	for _, b := range refs {
 		proof[b] = fencetest.Evidence(t, b, "enr-"+b, testRegion, epoch)
 	}
-	failovers := 0
+	failovers := map[int]int{} // sequences, by how many failovers they completed
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, proof)
 		w.observe("worker")
+		w.fastForward(rapid.IntRange(0, 30).Draw(t, "begin after"))
 		t.Repeat(map[string]func(*rapid.T){
 			"worker sees":   func(*rapid.T) { w.observe("worker") },
 			"worker acts":   func(*rapid.T) { w.workerStep() },
@@ -286,14 +304,16 @@ func TestProperties(t *testing.T) {
 			"an answer is lost":   func(*rapid.T) { w.loseAnswer() },
 			"":                    func(*rapid.T) { w.check() },
 		})
-		for _, c := range w.history {
-			if len(c.Lost) > 0 && c.Op.Kind == hostclaim.Serving {
-				failovers++
-				break
+		completed := 0
+		for i, c := range w.history {
+			if c.Op.Kind == hostclaim.Serving && i > 0 && w.history[i-1].Op.Kind == hostclaim.Relocating {
+				completed++
 			}
 		}
+		failovers[completed]++
 	})
-	require.NotZero(t, failovers, "no sequence ever completed a failover: the generator is too weak")
+	require.Greater(t, failovers[1], 5, "too few sequences completed a failover: the generator is too weak")
+	require.NotZero(t, failovers[2], "no sequence completed two")
 }
 
 // executor is the box that the operation waits for, or any.
