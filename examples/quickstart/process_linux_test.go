@@ -16,9 +16,9 @@ import (
 func family(t *testing.T, ps *processes) *process {
 	p, err := ps.start("box", nil, nil, "sh", "-c", "set -m; sleep 1000 & sleep 1000 & wait")
 	require.NoError(t, err)
-	require.NoError(t, until(t.Context(), time.Minute, "it forks", func(context.Context) (bool, error) {
-		members, err := p.members()
-		return len(members) == 3, err
+	require.NoError(t, until(t.Context(), time.Minute, "both sleep", func(context.Context) (bool, error) {
+		sleeping, err := p.executing(sleeper(t)) // and not the shell still, between fork and exec
+		return len(sleeping) == 2, err
 	}))
 	return p
 }

@@ -12,8 +12,13 @@ import (
 	"github.com/carlosframework/regionha/internal/serve"
 )
 
-// drainWithin is how long requests may still take when the agent ends.
-const drainWithin = 10 * time.Second
+const (
+	// drainWithin is how long requests may still take when the agent ends.
+	drainWithin = 10 * time.Second
+
+	// idleWithin is how long a client's connection may stay without a request.
+	idleWithin = 2 * time.Minute
+)
 
 // serveIngress serves HTTP for every host of the region.
 func (a *Agent) serveIngress(ctx context.Context) error {
@@ -26,7 +31,9 @@ func (a *Agent) serveIngress(ctx context.Context) error {
 		return err
 	}
 	defer g.Close()
-	return serve.HTTP(ctx, a.ingressListener, &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}, drainWithin)
+	return serve.HTTP(ctx, a.ingressListener, &http.Server{
+		Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: 64 << 10,
+	}, drainWithin)
 }
 
 // serveInternal takes hints from the other boxes.

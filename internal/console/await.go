@@ -69,7 +69,7 @@ func progressOf(claim *hostclaim.Claim) string {
 func (c *Console) giveUp(ctx context.Context, cr Creation, o hostclaim.Observed) (string, bool, error) {
 	reason := fmt.Sprintf("%s did not take it in time", cr.Box)
 	_, err := c.apply(ctx, o, hostclaim.CancelCreate(cr.Op, reason))
-	if errors.Is(err, hostclaim.ErrWrongState) || errors.Is(err, hostclaim.ErrStaleOp) {
+	if taken(err) {
 		return cr.Box + " took it in the last moment", false, nil
 	}
 	if err != nil {

@@ -90,11 +90,19 @@ func (c *Console) Create(ctx context.Context, n NewHost) (Creation, error) {
 	defer cancel()
 	if err := c.writeRecord(ctx, old, rec); err != nil {
 		_, cancelErr := c.apply(ctx, begun, hostclaim.CancelCreate(begun.Claim.Op.ID, "its record could not be written"))
-		return Creation{}, errors.Join(fmt.Errorf("%s was not created: %w", n.Host, err), cancelErr)
+		if !taken(cancelErr) { // its box found the record: it was written after all
+			return Creation{}, errors.Join(fmt.Errorf("%s was not created: %w", n.Host, err), cancelErr)
+		}
 	}
 	_ = regionfile.Bump(ctx, c.Store, rec.Region, rec.Host) // the box finds the claim on its sweep too
 	return Creation{Host: n.Host, Op: begun.Claim.Op.ID, Incarnation: rec.Incarnation, Region: rec.Region,
 		Box: selected.Box, StartedAt: begun.Claim.Op.StartedAt}, nil
+}
+
+// taken reports whether a create could not be cancelled because its box took the
+// host.
+func taken(cancelErr error) bool {
+	return errors.Is(cancelErr, hostclaim.ErrWrongState) || errors.Is(cancelErr, hostclaim.ErrStaleOp)
 }
 
 func refuseCreate(host string, err error, next string) error {

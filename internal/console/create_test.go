@@ -63,6 +63,28 @@ func TestACreateSettlesEveryWriteOfUnknownOutcome(t *testing.T) {
 	}
 }
 
+func TestACreateThatItsBoxTookIsNotCalledCancelled(t *testing.T) {
+	d := deploy(t)
+	recordKey := hostrecord.Key("demo", "notes", "notes.example")
+	written := false
+	d.mem.Inject(func(r memstore.Request) memstore.Fault {
+		switch {
+		case r.Key != recordKey || r.Op == memstore.OpGet && !written:
+			return memstore.None
+		case r.Op == memstore.OpPut:
+			written = true
+			return memstore.LoseAnswer
+		}
+		d.mem.Inject(nil)
+		d.start(t) // the box reads what the console cannot
+		return memstore.Lose
+	})
+	creation, err := d.Create(t.Context(), wanted())
+	require.NoError(t, err)
+	require.Equal(t, d.claim(t).Op.ID, creation.Op)
+	require.NoError(t, d.Await(t.Context(), creation, time.Minute, func(string) {}))
+}
+
 func TestACreateIsFinishedThoughItsCallerIsGone(t *testing.T) {
 	d := deploy(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -90,15 +90,21 @@ func (r run) check() error {
 	return nil
 }
 
-// writeRun replaces run.json whole. It is not synced: a record is worth nothing
-// after the machine's own end.
+// writeRun replaces run.json whole. A record is worth nothing after the
+// machine's own end, but half of one would then be an error for ever: its bytes
+// are on disk before its name, which need not be.
 func writeRun(dir string, r run) error {
 	b, err := record.Encode(r)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(dir, runFile)
-	if err := os.WriteFile(path+".tmp", b, 0o600); err != nil {
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(path+".tmp", path)

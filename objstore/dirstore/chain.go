@@ -22,8 +22,8 @@ const keep = 63
 // maxLooks bounds how often a read starts again because what it saw was pruned.
 const maxLooks = 100
 
-// errOvertaken: the version that a write built on was pruned meanwhile, so its
-// number may have been used before.
+// errOvertaken: so many writes came meanwhile that the number of this one may
+// have been used before.
 var errOvertaken = errors.New("more than 60 later writes passed this one by")
 
 // numberPath returns the file of one version of the object at path.
@@ -122,7 +122,7 @@ func (s *Store) claim(ctx context.Context, path, temp string, cond objstore.Cond
 		if err != nil {
 			return 0, err
 		}
-		if err := stillThere(path, top); err != nil {
+		if err := notOvertaken(path, number); err != nil {
 			return 0, err
 		}
 		return number, syncDir(filepath.Dir(numberPath(path, number)))
@@ -168,22 +168,18 @@ func checkNewest(path string, cond objstore.Condition) (top uint64, err error) {
 	return top, nil
 }
 
-// stillThere is how a writer that slept through many writes finds out. Its
-// number is free again once it was used and pruned, and pruning goes upwards:
-// while the version below is there, the number was never used.
-func stillThere(path string, top uint64) error {
-	if top < 2 {
-		return nil // the first version is never pruned
-	}
-	_, err := os.Lstat(numberPath(path, top))
-	if errors.Is(err, fs.ErrNotExist) {
-		return errOvertaken
+// notOvertaken is how a writer that slept through many writes finds out. Its
+// number is free again once it was used and pruned. By then keep-1 higher ones
+// were taken, and the highest is never pruned.
+func notOvertaken(path string, number uint64) error {
+	list, err := numbers(path)
+	if err == nil && len(list) > 0 && list[0] >= number+keep-1 {
+		err = errOvertaken
 	}
 	return err
 }
 
-// prune removes the later versions that are too old once next is written,
-// oldest first, which stillThere relies on.
+// prune removes the later versions that are too old once next is written.
 func prune(path string, next uint64) error {
 	if next <= keep+1 {
 		return nil
