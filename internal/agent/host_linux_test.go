@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/carlosframework/regionha/internal/claimlist"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/internal/regionfile"
 	"github.com/carlosframework/regionha/objstore/memstore"
 )
 
@@ -198,4 +200,25 @@ func TestAnotherHostsAliasKeepsNoHostFromItsSupervisor(t *testing.T) {
 	require.True(t, a.look(t.Context(), testHost))
 	_, ok := a.supervised(testHost)
 	require.True(t, ok)
+}
+
+// TestAHoleWhoseListingFailedIsListedAgain: the hole shows in one poll only.
+func TestAHoleWhoseListingFailedIsListedAgain(t *testing.T) {
+	b := newBench(t)
+	var lists atomic.Int32
+	b.control.Inject(func(r memstore.Request) memstore.Fault {
+		if r.Op == memstore.OpList && r.Key == "control/hosts/" && lists.Add(1) == 2 {
+			return memstore.Lose
+		}
+		return memstore.None
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.agent.watch(ctx) }()
+	listed := func(n int32) func() bool { return func() bool { return lists.Load() == n } }
+	require.Eventually(t, listed(1), 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, regionfile.Bump(ctx, b.control, "ie", slices.Repeat([]string{"other.example"}, regionfile.Keep+1)...))
+	require.Eventually(t, listed(3), 20*time.Second, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
 }

@@ -12,8 +12,13 @@ import (
 	"github.com/carlosframework/regionha/internal/regionfile"
 )
 
-// pollEvery is how often the region's file is asked what changed.
-const pollEvery = 2 * time.Second
+const (
+	// pollEvery is how often the region's file is asked what changed.
+	pollEvery = 2 * time.Second
+
+	// sweepAgain is the pause after a sweep that failed.
+	sweepAgain = 5 * time.Second
+)
 
 // retryEvery is how often a host is looked at again that could not be.
 const retryEvery = 30 * time.Second
@@ -33,8 +38,9 @@ func (a *Agent) watch(ctx context.Context) error {
 		case err != nil:
 			a.log.Warn("poll what changed", "err", err)
 		case hole || time.Since(swept) > sweep:
-			if a.sweepClaims(ctx, &list, missed) {
-				swept = time.Now()
+			swept = time.Now()
+			if !a.sweepClaims(ctx, &list, missed) {
+				swept = swept.Add(sweepAgain - sweep) // what a hole hides is not seen before a sweep succeeds
 			}
 		}
 		a.lookAt(ctx, changed, missed)

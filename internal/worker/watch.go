@@ -16,6 +16,9 @@ const (
 
 	// sweepAll is how often all claims are listed when nothing hints at a hole.
 	sweepAll = 10 * time.Minute
+
+	// listAgain is the pause after a listing that failed.
+	listAgain = 5 * time.Second
 )
 
 // watch finds the hosts whose claims changed: those that the region's file
@@ -38,10 +41,10 @@ func (w *Worker) watch(ctx context.Context) error {
 			for _, o := range claims {
 				w.claims.put(o.Claim)
 			}
+			listed = time.Now()
 			if err != nil {
 				w.log.Warn("list the claims", "err", err)
-			} else {
-				listed = time.Now()
+				listed = listed.Add(listAgain - sweepAll) // what a hole hid is still not seen
 			}
 			w.requeue()
 		}

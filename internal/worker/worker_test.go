@@ -5,7 +5,9 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/internal/regionfile"
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/roster"
@@ -296,4 +299,25 @@ func TestTheQueueHoldsAHostOnceAndDrivesItAgain(t *testing.T) {
 	cancel()
 	_, ok = q.take(ctx)
 	require.False(t, ok)
+}
+
+// TestAHoleWhoseListingFailedIsListedAgain: the hole shows in one poll only.
+func TestAHoleWhoseListingFailedIsListedAgain(t *testing.T) {
+	w, _, s := region(t)
+	var lists atomic.Int32
+	s.Inject(func(r memstore.Request) memstore.Fault {
+		if r.Op == memstore.OpList && r.Key == "control/hosts/" && lists.Add(1) == 2 {
+			return memstore.Lose
+		}
+		return memstore.None
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.watch(ctx) }()
+	listed := func(n int32) func() bool { return func() bool { return lists.Load() == n } }
+	require.Eventually(t, listed(1), 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, regionfile.Bump(ctx, s, "ie", slices.Repeat([]string{"other.example"}, regionfile.Keep+1)...))
+	require.Eventually(t, listed(3), 20*time.Second, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, <-ended)
 }
