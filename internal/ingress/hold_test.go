@@ -140,11 +140,17 @@ func TestHeldBodiesAreBoundedTogether(t *testing.T) {
 	b := newBox(t, "b1", func(c *ingress.Config) { c.MaxBodies = 15 })
 	b.local(ingress.Local{Stamp: 6})
 	ctx, cancel := context.WithCancel(t.Context())
-	first := b.later(ctx, http.MethodPost, "ten bytes.")
+	one, other := b.later(ctx, http.MethodPost, "ten bytes."), b.later(ctx, http.MethodPost, "ten bytes.")
+	select { // whichever came second
+	case refused := <-one:
+		refused.unavailable(t)
+		one = other
+	case refused := <-other:
+		refused.unavailable(t)
+	}
 	b.awaitHeld(t, 1)
-	b.ask(t.Context(), http.MethodPost, "ten bytes.").unavailable(t)
 	cancel()
-	require.Error(t, result(t, first).err)
+	require.Error(t, result(t, one).err)
 	b.awaitHeld(t, 0)
 
 	a := newApp(t, "a", nil)
