@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,7 +70,10 @@ func (m *machine) mutate(t *rapid.T) {
 func (m *machine) disturb(t *rapid.T) {
 	faults := rapid.SliceOfN(rapid.SampledFrom([]memstore.Fault{memstore.None, memstore.None, memstore.Lose,
 		memstore.LoseAnswer, memstore.Hold, memstore.Replay, memstore.Refuse}), 0, 6).Draw(t, "faults")
+	var mu sync.Mutex // files are examined in parallel
 	m.s.Inject(func(memstore.Request) memstore.Fault {
+		mu.Lock()
+		defer mu.Unlock()
 		if len(faults) == 0 {
 			return memstore.None
 		}
@@ -269,13 +274,12 @@ func TestACrashAtEveryRequestIsRecovered(t *testing.T) {
 			b := newBox(t, t.TempDir())
 			b.write(t, "a", "one")
 			b.write(t, "gone", "for now")
-			count := 0
+			var count atomic.Int64 // files are examined in parallel
 			s.Inject(func(memstore.Request) memstore.Fault {
-				count++
-				switch {
-				case count <= n:
+				switch now := int(count.Add(1)); {
+				case now <= n:
 					return memstore.None
-				case count == n+1:
+				case now == n+1:
 					return fault
 				}
 				return memstore.Lose

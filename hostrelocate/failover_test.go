@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,10 +75,9 @@ func TestAnyRequestMayFailAndAnyDriverTakesOver(t *testing.T) {
 				if inData {
 					store = w.data
 				}
-				seen, hit := 0, false
+				var seen atomic.Int64 // objects are fetched in parallel
 				store.Inject(func(memstore.Request) memstore.Fault {
-					if seen++; seen == n {
-						hit = true
+					if seen.Add(1) == int64(n) {
 						return fault
 					}
 					return memstore.None
@@ -86,7 +86,7 @@ func TestAnyRequestMayFailAndAnyDriverTakesOver(t *testing.T) {
 				store.Inject(nil)
 				require.True(t, done, "fault %d at request %d, data %t: %s", fault, n, inData, w.claim().Claim.Op.Phase)
 				w.sound()
-				if !hit {
+				if seen.Load() < int64(n) {
 					break
 				}
 			}

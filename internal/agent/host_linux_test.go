@@ -136,12 +136,12 @@ func TestAFailedRequestDeclaresNoTailLost(t *testing.T) {
 	require.NoError(t, b.abandon(context.Background()))
 	require.Equal(t, hostguard.Restored, b.journal())
 	b.restart(b.agent.set.DataDir)
-	lost := false
-	b.data.Inject(func(memstore.Request) (f memstore.Fault) {
-		if !lost {
-			f, lost = memstore.Lose, true
+	var lost atomic.Bool
+	b.data.Inject(func(memstore.Request) memstore.Fault {
+		if lost.CompareAndSwap(false, true) {
+			return memstore.Lose
 		}
-		return f
+		return memstore.None
 	})
 	c := b.until(served(first))
 	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]
