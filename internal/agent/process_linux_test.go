@@ -118,7 +118,7 @@ func newRig(t *testing.T) *rig {
 	secret := filepath.Join(dir, "secret")
 	require.NoError(t, os.WriteFile(secret, []byte(boxauth.NewSecret().Text()), 0o600))
 	r.args = []string{"--control", url, "--roster-key", roster.EncodeKey(public), "--secret-file", secret, "--box", "box-1", "--region", "ie",
-		"--data-dir", r.data, "--ingress", "127.0.0.1:0", "--internal", "127.0.0.1:0"}
+		"--data-dir", r.data, "--ingress", "127.0.0.1:0", "--internal", "127.0.0.1:0", "--cgroup", "off"}
 	r.env = append(os.Environ(), "AGENT_TEST_AGENT=1", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+machine.IMDS, "AWS_REGION=eu-west-1")
 	t.Cleanup(func() {
 		if r.agent != nil {
