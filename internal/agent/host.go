@@ -43,7 +43,8 @@ type host struct {
 	baseline *hostrelocate.Baseline // chosen for the newest admission, until it started
 	built    string                 // the prepared generation that this process built
 	failures int
-	tails    int // failed attempts to flush what an earlier process left
+	left     bool // no participation of this host is journaled
+	tails    int  // failed attempts to flush what an earlier process left
 
 	shown atomic.Pointer[shown]
 }
@@ -143,9 +144,33 @@ func (h *host) step(ctx context.Context) (hostrelocate.Turn, error) {
 	if err := h.withdraw(ctx, o.Claim); err != nil {
 		return hostrelocate.Turn{}, err
 	}
+	if err := h.leave(ctx, o.Claim); err != nil {
+		h.log.Warn("forget an operation that is over", "err", err)
+	}
 	turn, err := h.act(ctx, o)
 	h.present(o.Claim)
 	return turn, err
+}
+
+// leave forgets the operations in which this box took part, once the claim just
+// read shows that it takes part in none. What an earlier process journaled is
+// found at the first step, and what cannot be removed is tried again.
+func (h *host) leave(ctx context.Context, c *hostclaim.Claim) error {
+	if h.left || c == nil || hostrelocate.Takes(c, h.agent.self.Box) {
+		return nil
+	}
+	list, damaged, err := hostguard.Participations(h.agent.set.DataDir)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if p.Host == h.name {
+			damaged = append(damaged, h.guard.Forget(ctx, p.Op))
+		}
+	}
+	err = errors.Join(damaged...)
+	h.left = err == nil
+	return err
 }
 
 // giveUp stops a session that cannot bring its writes to the store any more.

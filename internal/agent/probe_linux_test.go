@@ -11,6 +11,7 @@ import (
 
 	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/hostrelocate"
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/roster"
@@ -78,6 +79,30 @@ func afterLostUploads(t *testing.T) []hostclaim.AdmissionRecord {
 	c := b.drive(w)
 	require.NoError(t, b.abandon(context.Background()))
 	return c.Holder.Admissions
+}
+
+// TestAParticipationIsForgottenOnceItsOperationIsOver and not before, by the
+// process that took part or by the next.
+func TestAParticipationIsForgottenOnceItsOperationIsOver(t *testing.T) {
+	b := newBenchOn(t, hostclaim.Member{Box: "box-0", Enrollment: "enr-0"})
+	w := b.failover()
+	journaled := func() int {
+		list, damaged, err := hostguard.Participations(b.agent.set.DataDir)
+		require.NoError(t, err)
+		require.Empty(t, damaged)
+		return len(list)
+	}
+	b.until(func(c *hostclaim.Claim) bool { return c.Op.Acknowledged() })
+	_, err := b.step(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, journaled(), "the operation runs")
+	b.drive(w)
+	require.NoError(t, b.abandon(context.Background()))
+	b.restart(b.agent.set.DataDir)
+	_, err = b.step(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, journaled())
+	require.NoError(t, b.abandon(context.Background()))
 }
 
 // drive steps the worker and this box until the host serves here.

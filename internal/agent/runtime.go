@@ -35,6 +35,7 @@ func (r runtime) Acknowledge(ctx context.Context, o hostclaim.Observed) error {
 	if err != nil {
 		return err
 	}
+	h.left = false
 	_, err = h.guard.Acknowledge(ctx, o.Claim.Op.ID, time.Now())
 	return err
 }
