@@ -43,6 +43,7 @@ var floors = map[string]int{
 	"internal/s3test":     1,
 	"boxid":               1,
 	"stopevidence":        1,
+	"resolution":          1,
 	"roster":              2,
 	"termfence":           3,
 	"boxvolumes":          3,
@@ -71,6 +72,7 @@ var floors = map[string]int{
 	"internal/simcloud":   6,
 	"sim":                 6,
 	"cmd":                 7,
+	"internal/guards":     7,
 	"examples":            7,
 	"bench":               7,
 }
