@@ -19,7 +19,8 @@
 // Revisions only grow. A reference keeps its enrollment, region and instance
 // for ever, and its state only goes from active to quarantined to retired. No
 // two entries name one instance, except that retired ones may say which entry
-// of it they were readmitted as.
+// of it they were readmitted as. A box that is not active is told so by
+// [Roster.Self], and never acts again.
 //
 // # Not guaranteed
 //

@@ -57,6 +57,24 @@ func (r *Roster) Enroll(e boxid.Evidence, region, pool, enrollment string, now t
 	return nil
 }
 
+// Quarantine keeps a box of a roster that [Update] is about to write from ever
+// acting again. An operator does it to a box that is declared lost: it may still
+// run, and comes back only as another reference. A box that is quarantined
+// already stays so. One that is retired, or that the roster does not hold, is
+// [ErrInvalid].
+func (r *Roster) Quarantine(ref string) error {
+	b, ok := r.Boxes[ref]
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: quarantine box %q: it is not in the roster", ErrInvalid, ref)
+	case b.State != Active && b.State != Quarantined:
+		return fmt.Errorf("%w: quarantine box %q: it is %s", ErrInvalid, ref, b.State)
+	}
+	b.State = Quarantined
+	r.Boxes[ref] = b
+	return nil
+}
+
 // Self decides whether a machine that proved to be the instance self may act as
 // the box ref, and returns that box's entry. A box asks at its start and again
 // before its first claim write, so that neither a cloned image nor a disk that

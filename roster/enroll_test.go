@@ -105,6 +105,56 @@ func TestAnEntryWithoutACloudGetsItOnce(t *testing.T) {
 	require.ErrorIs(t, err, roster.ErrEnrolled)
 }
 
+func quarantine(ref string) func(*roster.Roster) error {
+	return func(r *roster.Roster) error { return r.Quarantine(ref) }
+}
+
+func TestAQuarantinedBoxNeverActsAgain(t *testing.T) {
+	d := newDeployment(t)
+	before, err := d.dir.Read(t.Context())
+	require.NoError(t, err)
+	_, err = before.Self("box-1", cloud("i-1"))
+	require.NoError(t, err)
+
+	snap, err := d.update(t, quarantine("box-1"))
+	require.NoError(t, err)
+	want := before.Boxes["box-1"]
+	want.State = roster.Quarantined
+	require.Equal(t, want, snap.Boxes["box-1"], "nothing else of its entry changes")
+	require.Equal(t, before.Boxes["box-2"], snap.Boxes["box-2"])
+	_, err = snap.Self("box-1", cloud("i-1"))
+	require.ErrorIs(t, err, roster.ErrNotSelf)
+	_, err = d.update(t, become("box-1", roster.Active))
+	require.ErrorIs(t, err, roster.ErrInvalid)
+}
+
+func TestQuarantiningTwiceIsOneRevision(t *testing.T) {
+	d := newDeployment(t)
+	first, err := d.update(t, quarantine("box-1"))
+	require.NoError(t, err)
+	again, err := d.update(t, quarantine("box-1"))
+	require.NoError(t, err)
+	require.Equal(t, first.Revision, again.Revision)
+	require.Equal(t, first.Boxes, again.Boxes)
+}
+
+func TestQuarantineRefuses(t *testing.T) {
+	d := newDeployment(t)
+	_, err := d.update(t, become("box-2", roster.Retired))
+	require.NoError(t, err)
+	before := len(d.store.Log())
+	for ref, reason := range map[string]string{
+		"box-2": `quarantine box "box-2": it is retired`,
+		"box-9": `quarantine box "box-9": it is not in the roster`,
+		"":      `quarantine box "": it is not in the roster`,
+	} {
+		_, err := d.update(t, quarantine(ref))
+		require.ErrorIs(t, err, roster.ErrInvalid)
+		require.ErrorContains(t, err, reason)
+	}
+	require.Len(t, d.store.Log(), before)
+}
+
 func TestCheckEnrollment(t *testing.T) {
 	long := make([]byte, 128)
 	for i := range long {

@@ -78,7 +78,7 @@ func (m *model) edit(t *rapid.T) {
 	state := rapid.SampledFrom([]roster.State{roster.Active, roster.Quarantined, roster.Retired, "gone"}).Draw(t, "state")
 	as := rapid.SampledFrom(append(refs, "", "")).Draw(t, "readmitted as")
 	instance := fmt.Sprintf("i-%d", rapid.IntRange(1, 3).Draw(t, "instance"))
-	kind := rapid.SampledFrom([]string{"add", "replace", "delete", "state", "drain", "nothing"}).Draw(t, "kind")
+	kind := rapid.SampledFrom([]string{"add", "replace", "delete", "state", "quarantine", "drain", "nothing"}).Draw(t, "kind")
 	m.fault = rapid.SampledFrom([]memstore.Fault{memstore.None, memstore.None, memstore.None, memstore.LoseAnswer,
 		memstore.Lose, memstore.Hold, memstore.Replay, memstore.Refuse}).Draw(t, "fault")
 	change := func(r *roster.Roster) error {
@@ -92,6 +92,8 @@ func (m *model) edit(t *rapid.T) {
 		case kind == "state" && held:
 			b.State, b.ReadmittedAs = state, as
 			r.Boxes[ref] = b
+		case kind == "quarantine":
+			return r.Quarantine(ref)
 		case kind == "drain" && held:
 			b.Draining = !b.Draining
 			r.Boxes[ref] = b

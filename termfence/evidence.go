@@ -5,10 +5,7 @@ import (
 	"time"
 )
 
-// declarations is where operators' declarations are, by enrollment.
-const declarations = "control/declarations/"
-
-// Ref cites a stored record of evidence: by its key, and by the digest of its
+// Ref cites a stored record of this package: by its key, and by the digest of its
 // exact bytes.
 type Ref struct {
 	Enrollment string
@@ -16,9 +13,10 @@ type Ref struct {
 	SHA256     string // hex
 }
 
-// Evidence is a verified proof that a box will never write again. It comes
-// only from a [Reader] or from [Publish]; the zero value proves nothing, and
-// every accessor of it is empty.
+// Evidence is a verified proof that a box will never write again: a fence, or
+// an operator's declaration. It comes only from a [Reader], from [Publish] or
+// from [Declare]; the zero value proves nothing, and every accessor of it is
+// empty.
 type Evidence struct {
 	ref        Ref
 	box        string
@@ -39,9 +37,10 @@ func (e Evidence) Enrollment() string { return e.ref.Enrollment }
 func (e Evidence) Region() string { return e.region }
 
 // ObservedAt is when the termination was read, by the clock of the worker that
-// read it. The instance was terminated at that time or before.
+// read it: the instance was terminated at that time or before. Of a declaration
+// it is when the operator made it, by the console's clock.
 func (e Evidence) ObservedAt() time.Time { return e.observedAt }
 
 // Declared reports whether an operator declared the box lost, rather than its
 // cloud. A declared box may still run: its disk is never known to be gone.
-func (e Evidence) Declared() bool { return strings.HasPrefix(e.ref.Key, declarations) }
+func (e Evidence) Declared() bool { return strings.HasPrefix(e.ref.Key, declarationPrefix) }

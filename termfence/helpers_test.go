@@ -1,6 +1,7 @@
 package termfence_test
 
 import (
+	"crypto/ed25519"
 	"testing"
 	"time"
 
@@ -53,7 +54,8 @@ func fence(tb testing.TB, by roster.Box, at time.Time) termfence.Record {
 // region is a control store with a roster of four boxes.
 type region struct {
 	*memstore.Store
-	reader termfence.Reader
+	private ed25519.PrivateKey
+	reader  termfence.Reader
 }
 
 func newRegion(tb testing.TB) region {
@@ -75,20 +77,41 @@ func newRegion(tb testing.TB) region {
 		Boxes: boxes,
 	})
 	require.NoError(tb, err)
-	return region{Store: store, reader: termfence.Reader{Store: store, Roster: roster.Open(store, public, bucket)}}
+	return region{Store: store, private: private, reader: termfence.Reader{Store: store, Roster: roster.Open(store, public, bucket)}}
 }
 
 // plant stores any bytes as the fence of an enrollment, and returns what cites
 // them.
 func (r region) plant(tb testing.TB, enrollment string, body []byte) termfence.Ref {
 	tb.Helper()
-	key := termfence.Key(enrollment)
+	return r.plantAt(tb, termfence.Key(enrollment), enrollment, body)
+}
+
+func (r region) plantAt(tb testing.TB, key, enrollment string, body []byte) termfence.Ref {
+	tb.Helper()
 	_, err := r.Put(tb.Context(), key, body, objstore.IfAbsent())
 	require.NoError(tb, err)
 	return termfence.Ref{Enrollment: enrollment, Key: key, SHA256: record.Digest(body)}
 }
 
-func encode(tb testing.TB, rec termfence.Record) []byte {
+// edit changes a box's entry.
+func (r region) edit(tb testing.TB, ref string, change func(*roster.Box)) {
+	tb.Helper()
+	_, err := roster.Update(tb.Context(), r.Store, r.private, r.reader.Roster, func(next *roster.Roster) error {
+		b := next.Boxes[ref]
+		change(&b)
+		next.Boxes[ref] = b
+		return nil
+	})
+	require.NoError(tb, err)
+}
+
+func (r region) become(tb testing.TB, ref string, s roster.State) {
+	tb.Helper()
+	r.edit(tb, ref, func(b *roster.Box) { b.State = s })
+}
+
+func encode(tb testing.TB, rec any) []byte {
 	tb.Helper()
 	body, err := record.Encode(rec)
 	require.NoError(tb, err)
