@@ -1,11 +1,55 @@
 package hostclaim
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"strings"
+import "fmt"
+
+// Coverage says what vouches for the last writes of an admission's predecessor.
+type Coverage string
+
+const (
+	// Uncovered: nothing does. The admission declares the predecessor's session
+	// lost beyond what its baseline holds of it.
+	Uncovered Coverage = ""
+
+	// CleanReturn: the predecessor recorded its end, and the baseline reaches
+	// it.
+	CleanReturn Coverage = "clean-return"
+
+	// Released: the predecessor gave the host up under a stop receipt in this
+	// operation, and the prepared generation that is opened was built from a pin
+	// that reaches it.
+	Released Coverage = "released"
+
+	// Sealed: the seal of a move to another region vouches. No operation of
+	// this package opens a seal.
+	Sealed Coverage = "sealed"
 )
+
+// Cold is the mode of an admission that purged the local database and restored
+// its baseline from the store. There is no other.
+const Cold = "cold"
+
+// AdmissionRecord is one admitted writer session.
+type AdmissionRecord struct {
+	Session    uint64      `json:"session"`
+	Box        string      `json:"box"`
+	Generation string      `json:"generation"`
+	Region     string      `json:"region"`
+	Mode       string      `json:"mode"`
+	Coverage   Coverage    `json:"coverage"`
+	Baseline   Position    `json:"baseline"` // what it was restored from; zero: an empty bootstrap
+	WritesLost *WritesLost `json:"writes_lost"`
+	Published  bool        `json:"published"` // its generation has a durable root and the app was ready
+}
+
+// WritesLost declares that a session may have acknowledged writes beyond
+// RemoteMaxTXID of its generation, and that they are gone.
+type WritesLost struct {
+	ID            string `json:"id"` // over incarnation and session
+	Box           string `json:"box"`
+	Session       uint64 `json:"session"`
+	Generation    string `json:"generation"`
+	RemoteMaxTXID uint64 `json:"remote_max_txid"` // 0: none of its generation reached the store
+}
 
 // Admission asks for a writer session. Op, Phase, Session and Generation are
 // what the box observed: the write is bound to them.
@@ -59,8 +103,8 @@ func (c *Claim) admitted(a Admission) bool {
 func (c *Claim) mayAdmit(a Admission) error {
 	h := c.Holder
 	switch {
-	case c.Op.Kind != Serving && (c.Op.Kind != Relocating || c.Op.Phase != Probing):
-		return wrong("nobody is admitted in %s %s", c.Op.Kind, c.Op.Phase)
+	case !c.admits():
+		return wrong("nobody is admitted in %s", c.Op.where())
 	case c.Op.Phase != a.Phase:
 		return wrong("phase is %q, observed %q", c.Op.Phase, a.Phase)
 	case c.Op.Exec != a.Box:
@@ -70,10 +114,42 @@ func (c *Claim) mayAdmit(a Admission) error {
 	case a.KeepStamp && h.Stamp <= h.Session:
 		return wrong("stamp %d was used by session %d: a new admission needs a new stamp", h.Stamp, h.Session)
 	}
-	if c.Op.Kind == Relocating {
+	if c.Op.Phase == Probing {
 		return c.mayProbe(a)
 	}
 	return c.checkFresh(a.NewGeneration)
+}
+
+// admits reports whether the executor may start a writer: while it serves, as a
+// live source until it released, and as a target in its attempts. An operation
+// that is stuck admits nobody but a source that serves on.
+func (c *Claim) admits() bool {
+	return c.writes() && (c.Op.Journal.Stuck == nil || c.Op.Phase == Starting)
+}
+
+// writes reports whether a session of the executor may run.
+func (c *Claim) writes() bool {
+	switch o := c.Op; o.Phase {
+	case Starting:
+		return o.sourceExecutes()
+	case Releasing:
+		return o.Journal.Release == nil
+	case Probing:
+		return true
+	default:
+		return o.Kind == Serving
+	}
+}
+
+// where names what runs, for people.
+func (o Op) where() string {
+	switch {
+	case o.Journal.Stuck != nil:
+		return fmt.Sprintf("%s %s, which is stuck: %s", o.Kind, o.Phase, o.Journal.Stuck.Reason)
+	case o.Phase != "":
+		return fmt.Sprintf("%s %s", o.Kind, o.Phase)
+	}
+	return string(o.Kind)
 }
 
 // mayProbe holds an admission in probing to its attempt: the first of an
@@ -118,8 +194,9 @@ func (c *Claim) checkFresh(generation string) error {
 	if err := checkName("generation", generation); err != nil {
 		return wrong("%v", err)
 	}
+	j := c.Op.Journal
 	_, seen := c.admission(generation)
-	if seen || generation == c.Op.Journal.Prepared || generation == c.Op.Journal.PreparedOpened {
+	if seen || generation == j.Prepared || generation == j.PreparedOpened || contains(j.Abandoned, generation) {
 		return wrong("generation %q is not fresh", generation)
 	}
 	for _, o := range c.Obligations {
@@ -135,16 +212,42 @@ func (c *Claim) checkCoverage(a Admission) error {
 	case Uncovered:
 		return nil
 	case CleanReturn:
-		end := c.Holder.Ended
-		if end == nil {
-			return wrong("clean-return: session %d did not record its end", c.Holder.Session)
-		}
-		if !c.reaches(a.Baseline, end.Final) {
-			return wrong("clean-return: baseline %s does not reach the final position %s", a.Baseline, end.Final)
-		}
-		return nil
+		return c.checkCleanReturn(a)
+	case Released:
+		return c.checkReleased(a)
+	case Sealed:
+		return wrong("sealed: no move's seal is opened in %s", c.Op.where())
 	}
 	return wrong("unknown coverage %q", a.Coverage)
+}
+
+func (c *Claim) checkCleanReturn(a Admission) error {
+	end := c.Holder.Ended
+	if end == nil {
+		return wrong("clean-return: session %d did not record its end", c.Holder.Session)
+	}
+	if !c.reaches(a.Baseline, end.Final) {
+		return wrong("clean-return: baseline %s does not reach the final position %s", a.Baseline, end.Final)
+	}
+	return nil
+}
+
+// checkReleased is about the one opening of a prepared generation: mayProbe has
+// held its baseline to the pin.
+func (c *Claim) checkReleased(a Admission) error {
+	j := c.Op.Journal
+	switch {
+	case c.Op.Phase != Probing || a.NewGeneration != j.Prepared:
+		return wrong("released: only the opening of a prepared generation is covered by a release")
+	case j.Release == nil:
+		return wrong("released: no release is journaled")
+	case !c.ofCurrentSession(*j.Release):
+		return wrong("released: the release is of session %d of %q on %s, the predecessor is %d of %q on %s",
+			j.Release.Session, j.Release.Generation, j.Release.Box, c.Holder.Session, c.Holder.Generation, c.Holder.WriterBox)
+	case !c.reaches(a.Baseline, j.Release.Final):
+		return wrong("released: baseline %s does not reach the release %s", a.Baseline, j.Release.Final)
+	}
+	return nil
 }
 
 func (c *Claim) admit(a Admission) {
@@ -159,7 +262,7 @@ func (c *Claim) admit(a Admission) {
 	if !a.KeepStamp {
 		c.execute(a.Box)
 	}
-	if c.Op.Kind == Relocating {
+	if c.Op.Phase == Probing {
 		j := &c.Op.Journal
 		j.ProbeAdmission, j.Probe = j.ProbeAttempts, nil
 		if a.NewGeneration == j.Prepared {
@@ -178,93 +281,4 @@ func (c *Claim) writesLost(baseline Position) *WritesLost {
 		w.RemoteMaxTXID = baseline.TXID
 	}
 	return w
-}
-
-// lossID derives the id of a loss from what it is about, so that a replay names
-// the same one.
-func lossID(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:16])
-}
-
-// EndSession records that the current session stopped cleanly, with everything
-// that it wrote in the store up to final. The box closes the session durably
-// before it sends this, and runs nothing under it afterwards whatever the
-// answer.
-func EndSession(box string, session uint64, final Position) Transition {
-	return func(c *Claim) error {
-		h := c.Holder
-		if h == nil || session == 0 || h.Session != session || h.WriterBox != box {
-			return wrong("session %d of %s is not the current one", session, box)
-		}
-		if end := h.Ended; end != nil {
-			if end.Final == final {
-				return ErrAlreadyRecorded
-			}
-			return wrong("session %d ended at %s, not %s", session, end.Final, final)
-		}
-		if c.Op.Exec != box || (c.Op.Kind == Relocating && c.Op.Phase != Probing) {
-			return wrong("%s does not execute in %s %s", box, c.Op.Kind, c.Op.Phase)
-		}
-		if err := c.checkFinal(final); err != nil {
-			return err
-		}
-		h.Ended = &SessionEnd{Box: box, Session: session, Final: final}
-		return nil
-	}
-}
-
-// checkFinal holds each half of a final position to the session's own
-// generation, or to its baseline where the session wrote nothing.
-func (c *Claim) checkFinal(final Position) error {
-	h := c.Holder
-	own, _ := c.admission(h.Generation)
-	base := own.Baseline
-	if final.Generation != h.Generation && (final.Generation != base.Generation || final.TXID != base.TXID) {
-		return wrong("final position %s is neither in %q nor its baseline %s", final, h.Generation, base)
-	}
-	if final.FilesGeneration != h.Generation &&
-		(final.FilesGeneration != base.FilesGeneration || final.FilesSeq != base.FilesSeq) {
-		return wrong("final files position %s is neither in %q nor its baseline %s", final, h.Generation, base)
-	}
-	return nil
-}
-
-// PublishGeneration records that the current session's generation has its first
-// durable root and that the app is ready. Earlier generations are dead from
-// then on: each owes a park-generation.
-func PublishGeneration(box string, session uint64) Transition {
-	return func(c *Claim) error {
-		h := c.Holder
-		if h == nil || session == 0 || h.Session != session || h.WriterBox != box || c.Op.Exec != box {
-			return wrong("session %d of %s is not the current one", session, box)
-		}
-		last := len(h.Admissions) - 1
-		if h.Admissions[last].Published {
-			return ErrAlreadyRecorded
-		}
-		for i := last - 1; i >= 0; i-- {
-			dead := h.Admissions[i]
-			if dead.Region == h.Region {
-				c.owe(Obligation{Kind: ParkGeneration, Region: h.Region, Generation: dead.Generation, Owner: "region:" + h.Region})
-			}
-			if dead.Published {
-				break
-			}
-		}
-		h.Admissions[last].Published = true
-		return nil
-	}
-}
-
-// owe queues a chore once; its id says what it is about.
-func (c *Claim) owe(o Obligation) {
-	o.Op = c.Op.ID
-	o.ID = o.Kind + "." + lossID(c.Holder.Incarnation, o.Op, o.Box, o.Generation)
-	for _, x := range c.Obligations {
-		if x.ID == o.ID {
-			return
-		}
-	}
-	c.Obligations = append(c.Obligations, o)
 }

@@ -226,14 +226,14 @@ func (w *world) workerSteps() map[string]func() hostclaim.Transition {
 	return map[string]func() hostclaim.Transition{
 		"failover": func() hostclaim.Transition {
 			return hostclaim.StartFailover(hostclaim.Relocation{Op: w.id("op"), By: "worker", Now: w.now, PinDelay: time.Second,
-				Source: w.member(c.Op.Exec), Target: w.member(w.box("target"))}, w.evidence(c.Op.Exec))
+				Source: w.member(c.Op.Exec), Target: w.member(w.box("target"))}, gone(w.evidence(c.Op.Exec)))
 		},
 		"cancel": func() hostclaim.Transition { return hostclaim.CancelCreate(c.Op.ID, "late") },
-		"pin":    func() hostclaim.Transition { return hostclaim.PinFailover(c.Op.ID) },
+		"pin":    func() hostclaim.Transition { return hostclaim.PinFailover(c.Op.ID, w.now) },
 		"hand over": func() hostclaim.Transition {
-			return hostclaim.Then(hostclaim.JournalPin(c.Op.ID, w.pin(c)), hostclaim.ToInstalling(c.Op.ID, w.id("p")))
+			return hostclaim.Then(hostclaim.JournalPin(c.Op.ID, w.pin(c)), hostclaim.ToInstalling(c.Op.ID, w.id("p"), w.now))
 		},
-		"accept":   func() hostclaim.Transition { return hostclaim.ToInstalled(c.Op.ID, w.authority(c)) },
+		"accept":   func() hostclaim.Transition { return hostclaim.ToInstalled(c.Op.ID, w.authority(c), w.now) },
 		"complete": func() hostclaim.Transition { return hostclaim.CompleteRelocation(c.Op.ID) },
 	}
 }

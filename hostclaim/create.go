@@ -2,6 +2,7 @@ package hostclaim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -65,34 +66,58 @@ func CompleteCreate(op, box, enrollment string) Transition {
 		}
 		c.serve()
 		c.execute(box)
+		c.Op.Participants = []string{box}
 		return nil
 	}
 }
 
-// CancelCreate frees a claim whose create did not complete. Nothing was
-// promised; the cancelled create is remembered, so that its box cannot complete
-// it afterwards.
+// CancelCreate frees a claim whose create did not complete in [CreateDeadline],
+// or whose record could not be written. Nothing was promised; the cancelled
+// create is remembered, so that its box cannot complete it afterwards.
 func CancelCreate(op, reason string) Transition {
 	return func(c *Claim) error {
-		for _, x := range c.CancelledCreates {
-			if x.Op == op {
-				return ErrAlreadyRecorded
-			}
+		if err := c.creating(op); err != nil {
+			return err
 		}
-		if c.Op.ID != op {
-			return stale(c, op)
-		}
-		if c.Op.Kind != Creating {
-			return wrong("%s cannot be cancelled as a create", c.Op.Kind)
-		}
-		c.CancelledCreates = append(c.CancelledCreates, CancelledCreate{
-			Op: op, Incarnation: c.Holder.Incarnation, Box: c.Op.Intent.Selected.Box, Reason: reason,
-		})
-		c.RetiredIncarnations = add(c.RetiredIncarnations, c.Holder.Incarnation)
-		c.Holder = nil
-		c.Op = Op{Kind: Free}
+		c.cancel(reason)
 		return nil
 	}
+}
+
+// CancelLostCreate frees a claim whose create cannot complete, since the
+// selected box is gone.
+func CancelLostCreate(op string, selected Gone) Transition {
+	return func(c *Claim) error {
+		if err := c.creating(op); err != nil {
+			return err
+		}
+		if err := c.consume(selected, c.Op.Intent.Selected, roleSelected); err != nil {
+			return err
+		}
+		c.cancel("box lost")
+		return nil
+	}
+}
+
+func (c *Claim) creating(op string) error {
+	if slices.ContainsFunc(c.CancelledCreates, func(x CancelledCreate) bool { return x.Op == op }) {
+		return ErrAlreadyRecorded
+	}
+	return c.runs(op, Creating)
+}
+
+func (c *Claim) cancel(reason string) {
+	c.CancelledCreates = append(c.CancelledCreates, CancelledCreate{
+		Op: c.Op.ID, Incarnation: c.Holder.Incarnation, Box: c.Op.Intent.Selected.Box, Reason: reason,
+	})
+	c.free()
+}
+
+// free ends an incarnation.
+func (c *Claim) free() {
+	c.RetiredIncarnations = add(c.RetiredIncarnations, c.Holder.Incarnation)
+	c.Holder, c.Touched = nil, nil
+	c.Op = Op{Kind: Free}
 }
 
 // serve ends the running operation; its id stays, so that a replay of its last
@@ -105,10 +130,12 @@ func (c *Claim) serve() {
 // execute is the one place where an executor is set and a stamp begins.
 func (c *Claim) execute(box string) {
 	c.Op.Exec = box
-	c.Op.Participants = add(c.Op.Participants, box)
 	c.Holder.Stamp = c.Gen
 	c.Touched = add(c.Touched, box)
 }
+
+// vacate leaves the host without an executor.
+func (c *Claim) vacate() { c.Op.Exec = None }
 
 func stale(c *Claim, op string) error {
 	return fmt.Errorf("%w: %s %s runs, not %s", ErrStaleOp, c.Op.Kind, c.Op.ID, op)

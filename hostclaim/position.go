@@ -30,11 +30,11 @@ func (c *Claim) Chain() []Link {
 }
 
 // FilesChain lists the generations whose files manifest may be the newest, in
-// admission order, newest first: back to the newest published one, and the one
-// that the oldest of them was restored from.
+// admission order, newest first: back to the newest published one, or to what
+// the newest and the oldest of them were restored from.
 func (c *Claim) FilesChain() []string {
 	h := c.Holder
-	if h == nil {
+	if h == nil || len(h.Admissions) == 0 {
 		return nil
 	}
 	var chain []string
@@ -44,7 +44,9 @@ func (c *Claim) FilesChain() []string {
 		if r.Published {
 			return chain
 		}
-		if i == 0 && r.Baseline.FilesGeneration != "" {
+	}
+	for _, r := range []AdmissionRecord{h.Admissions[len(h.Admissions)-1], h.Admissions[0]} {
+		if r.Baseline.FilesGeneration != "" {
 			chain = add(chain, r.Baseline.FilesGeneration)
 		}
 	}
@@ -85,8 +87,8 @@ func (c *Claim) reaches(p, q Position) bool {
 }
 
 // checkBaseline refuses a position that the chain does not hold. "Nothing" is
-// an empty bootstrap: it needs a host that never had a writer, or a session
-// that ended at nothing from nothing.
+// an empty bootstrap: it needs a host that never had a writer, a session that
+// ended at nothing from nothing, or an operator who accepts it.
 func (c *Claim) checkBaseline(p Position) error {
 	if p.Generation == "" {
 		if p.TXID != 0 {
@@ -128,7 +130,7 @@ func (c *Claim) checkLink(p Position) error {
 
 func (c *Claim) evidencedEmpty() bool {
 	h := c.Holder
-	if h.Session == 0 {
+	if h.Session == 0 || c.Op.Journal.AcceptEmpty {
 		return true
 	}
 	own, ok := c.admission(h.Generation)
@@ -137,7 +139,7 @@ func (c *Claim) evidencedEmpty() bool {
 
 func (c *Claim) evidencedNoFiles() bool {
 	h := c.Holder
-	if h.Session == 0 {
+	if h.Session == 0 || c.Op.Journal.AcceptEmpty {
 		return true
 	}
 	own, ok := c.admission(h.Generation)

@@ -57,7 +57,7 @@ func TestAFailoverNeedsEvidenceAboutExactlyItsSource(t *testing.T) {
 		"another region":     {fencetest.Evidence(t, source.Box, source.Enrollment, "de", epoch), "region"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused(t, o, hostclaim.StartFailover(relocation, row.evidence), hostclaim.ErrWrongState, row.want)
+			refused(t, o, hostclaim.StartFailover(relocation, gone(row.evidence)), hostclaim.ErrWrongState, row.want)
 		})
 	}
 }
@@ -68,21 +68,21 @@ func TestAFailoverRefusesAnUnfitTarget(t *testing.T) {
 		r := relocation
 		r.Op = "op-5"
 		change(&r)
-		return hostclaim.StartFailover(r, e)
+		return hostclaim.StartFailover(r, gone(e))
 	}
 	o := upTo(t, "serving")
 	refused(t, o, with(func(r *hostclaim.Relocation) { r.Target = r.Source }), hostclaim.ErrWrongState, "both box-1")
 	refused(t, o, with(func(r *hostclaim.Relocation) { r.Source = spare }), hostclaim.ErrWrongState, "not the executor")
 	refused(t, o, with(func(r *hostclaim.Relocation) { r.PinDelay = -time.Second }), hostclaim.ErrWrongState, "pin delay")
-	refused(t, upTo(t, "creating"), hostclaim.StartFailover(relocation, e), hostclaim.ErrWrongState, "creating")
+	refused(t, upTo(t, "creating"), hostclaim.StartFailover(relocation, gone(e)), hostclaim.ErrWrongState, "creating")
 
 	// After the failover the old box is lost and owes its local copy.
 	done := upTo(t, "relocated")
 	r := hostclaim.Relocation{Op: "op-6", By: "w", Now: epoch, Source: target, Target: source}
-	gone := fencetest.Evidence(t, target.Box, target.Enrollment, testRegion, epoch)
-	refused(t, done, hostclaim.StartFailover(r, gone), hostclaim.ErrWrongState, "is lost")
+	proof := fencetest.Evidence(t, target.Box, target.Enrollment, testRegion, epoch)
+	refused(t, done, hostclaim.StartFailover(r, gone(proof)), hostclaim.ErrWrongState, "is lost")
 	done.Claim.Lost = nil
-	refused(t, done, hostclaim.StartFailover(r, gone), hostclaim.ErrPendingChore, "park-local")
+	refused(t, done, hostclaim.StartFailover(r, gone(proof)), hostclaim.ErrPendingChore, "park-local")
 }
 
 func TestConsumedEvidenceIsRetainedOnceAndPassesRegionalChores(t *testing.T) {
@@ -92,7 +92,7 @@ func TestConsumedEvidenceIsRetainedOnceAndPassesRegionalChores(t *testing.T) {
 		{ID: "b", Kind: hostclaim.ParkGeneration, Region: testRegion, Owner: "box:box-3"},
 		{ID: "c", Kind: hostclaim.ParkLocal, Box: "box-1", Owner: "box:box-1"},
 	}
-	o = then(t, o, hostclaim.StartFailover(relocation, sourceGone(t)))
+	o = then(t, o, hostclaim.StartFailover(relocation, gone(sourceGone(t))))
 	c := o.Claim
 	require.Equal(t, []string{"region:de", "box:box-3", "box:box-1"},
 		[]string{c.Obligations[0].Owner, c.Obligations[1].Owner, c.Obligations[2].Owner})
@@ -102,16 +102,16 @@ func TestConsumedEvidenceIsRetainedOnceAndPassesRegionalChores(t *testing.T) {
 	require.Equal(t, uint64(2), c.EvidenceRefs[0].Session)
 	require.Equal(t, "g-1", c.EvidenceRefs[0].Admission.Generation)
 	require.Equal(t, c.LossRefs, []string{c.EvidenceRefs[0].ID})
-	refused(t, o, hostclaim.StartFailover(relocation, sourceGone(t)), hostclaim.ErrAlreadyRecorded, "")
+	refused(t, o, hostclaim.StartFailover(relocation, gone(sourceGone(t))), hostclaim.ErrAlreadyRecorded, "")
 
 	homeless := upTo(t, "serving")
 	homeless.Claim.Obligations = []hostclaim.Obligation{{ID: "a", Kind: hostclaim.ParkGeneration, Owner: "box:box-1"}}
-	refused(t, homeless, hostclaim.StartFailover(relocation, sourceGone(t)), hostclaim.ErrWrongState, "no region")
+	refused(t, homeless, hostclaim.StartFailover(relocation, gone(sourceGone(t))), hostclaim.ErrWrongState, "no region")
 }
 
 func TestOnlyTheTargetUnderItsEnrollmentAcknowledges(t *testing.T) {
 	o := upTo(t, "starting")
-	refused(t, o, hostclaim.PinFailover("op-2"), hostclaim.ErrWrongState, "acknowledged")
+	refused(t, o, hostclaim.PinFailover("op-2", epoch), hostclaim.ErrWrongState, "acknowledged")
 	refused(t, o, hostclaim.Acknowledge("op-2", source.Box, source.Enrollment), hostclaim.ErrWrongState, "takes no part")
 	refused(t, o, hostclaim.Acknowledge("op-2", target.Box, "enr-9"), hostclaim.ErrWrongState, "not enr-9")
 	refused(t, o, hostclaim.Acknowledge("op-3", target.Box, target.Enrollment), hostclaim.ErrStaleOp, "")
@@ -160,17 +160,17 @@ func TestAPinIsOfThisClaimAndItsChain(t *testing.T) {
 }
 
 func TestAnUnadmittedHostPinsNothing(t *testing.T) {
-	o := then(t, upTo(t, "created"), hostclaim.StartFailover(relocation, sourceGone(t)),
-		hostclaim.Acknowledge("op-2", target.Box, target.Enrollment), hostclaim.PinFailover("op-2"))
+	o := then(t, upTo(t, "created"), hostclaim.StartFailover(relocation, gone(sourceGone(t))),
+		hostclaim.Acknowledge("op-2", target.Box, target.Enrollment), hostclaim.PinFailover("op-2", epoch))
 	p := hostclaim.Pin{Key: hostclaim.PinKey(testHost, "op-2", o.Claim.Gen), SHA256: "s", ListedAt: epoch.Add(time.Hour)}
-	o = then(t, o, hostclaim.JournalPin("op-2", p), hostclaim.ToInstalling("op-2", "p-1"))
+	o = then(t, o, hostclaim.JournalPin("op-2", p), hostclaim.ToInstalling("op-2", "p-1", epoch))
 	a := built
 	a.SnapshotTXID, a.SourceFilesSeq = 0, 0
-	refused(t, o, hostclaim.ToInstalled("op-2", built), hostclaim.ErrWrongState, "TXID")
+	refused(t, o, hostclaim.ToInstalled("op-2", built, epoch), hostclaim.ErrWrongState, "TXID")
 	bare := a
 	bare.FilesManifestSHA256 = ""
-	refused(t, o, hostclaim.ToInstalled("op-2", bare), hostclaim.ErrWrongState, "files manifest")
-	o = then(t, o, hostclaim.ToInstalled("op-2", a))
+	refused(t, o, hostclaim.ToInstalled("op-2", bare, epoch), hostclaim.ErrWrongState, "files manifest")
+	o = then(t, o, hostclaim.ToInstalled("op-2", a, epoch))
 	o = then(t, o, hostclaim.RecordLocalInstall("op-2", receiptOf(o.Claim)), hostclaim.ToProbing("op-2", epoch), hostclaim.BeginProbeAttempt("op-2", 1))
 	open := opening(o.Claim)
 	open.Baseline = hostclaim.Position{}
@@ -179,15 +179,15 @@ func TestAnUnadmittedHostPinsNothing(t *testing.T) {
 }
 
 func TestHandingOverNeedsAPinAndAFreshGeneration(t *testing.T) {
-	refused(t, upTo(t, "pinning"), hostclaim.ToInstalling("op-2", "p-1"), hostclaim.ErrWrongState, "nothing is pinned")
+	refused(t, upTo(t, "pinning"), hostclaim.ToInstalling("op-2", "p-1", epoch), hostclaim.ErrWrongState, "nothing is pinned")
 	o := upTo(t, "pinned")
-	refused(t, o, hostclaim.ToInstalling("op-2", "g-1"), hostclaim.ErrWrongState, "not fresh")
-	refused(t, o, hostclaim.ToInstalling("op-2", "a/b"), hostclaim.ErrWrongState, "generation")
-	o = then(t, o, hostclaim.ToInstalling("op-2", "p-1"))
+	refused(t, o, hostclaim.ToInstalling("op-2", "g-1", epoch), hostclaim.ErrWrongState, "not fresh")
+	refused(t, o, hostclaim.ToInstalling("op-2", "a/b", epoch), hostclaim.ErrWrongState, "generation")
+	o = then(t, o, hostclaim.ToInstalling("op-2", "p-1", epoch))
 	require.Equal(t, o.Claim.Gen, o.Claim.Holder.Stamp)
 	require.Equal(t, o.Claim.Gen, o.Claim.Op.Journal.InstallStamp)
 	require.Contains(t, o.Claim.Touched, target.Box)
-	refused(t, o, hostclaim.ToInstalling("op-2", "p-1"), hostclaim.ErrAlreadyRecorded, "")
+	refused(t, o, hostclaim.ToInstalling("op-2", "p-1", epoch), hostclaim.ErrAlreadyRecorded, "")
 }
 
 func TestABuildIsAcceptedOnceAndOnlyOfThePin(t *testing.T) {
@@ -206,14 +206,14 @@ func TestABuildIsAcceptedOnceAndOnlyOfThePin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := built
 			row.change(&a)
-			refused(t, o, hostclaim.ToInstalled("op-2", a), hostclaim.ErrWrongState, row.want)
+			refused(t, o, hostclaim.ToInstalled("op-2", a, epoch), hostclaim.ErrWrongState, row.want)
 		})
 	}
 	o = upTo(t, "installed")
-	refused(t, o, hostclaim.ToInstalled("op-2", built), hostclaim.ErrAlreadyRecorded, "")
+	refused(t, o, hostclaim.ToInstalled("op-2", built, epoch), hostclaim.ErrAlreadyRecorded, "")
 	other := built
 	other.SHA256 = "ff66"
-	refused(t, o, hostclaim.ToInstalled("op-2", other), hostclaim.ErrWrongState, "another build")
+	refused(t, o, hostclaim.ToInstalled("op-2", other, epoch), hostclaim.ErrWrongState, "another build")
 }
 
 func TestALocalInstallIsOfThisInstallationAlone(t *testing.T) {
@@ -262,7 +262,7 @@ func TestTheFirstAttemptOpensPAndNoOther(t *testing.T) {
 		"an older session":   {func(a *hostclaim.Admission) { a.Session = 1 }, "observed 1"},
 		"an older phase":     {func(a *hostclaim.Admission) { a.Phase = hostclaim.Installed }, "observed \"installed\""},
 		"clean return":       {func(a *hostclaim.Admission) { a.Coverage = hostclaim.CleanReturn }, "did not record its end"},
-		"released":           {func(a *hostclaim.Admission) { a.Coverage = "released" }, "unknown coverage"},
+		"released":           {func(a *hostclaim.Admission) { a.Coverage = hostclaim.Released }, "no release is journaled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := opening(o.Claim)
@@ -387,7 +387,7 @@ func TestASessionEndsOnceAtItsOwnPosition(t *testing.T) {
 	other := final
 	other.TXID = 10
 	refused(t, o, hostclaim.EndSession(source.Box, 2, other), hostclaim.ErrWrongState, "ended at")
-	refused(t, upTo(t, "starting"), hostclaim.EndSession(source.Box, 2, final), hostclaim.ErrWrongState, "does not execute")
+	refused(t, upTo(t, "starting"), hostclaim.EndSession(source.Box, 2, final), hostclaim.ErrWrongState, "no session of")
 }
 
 // TestASessionThatWroteNothingEndsAtItsBaseline: an agent that died before its
@@ -456,11 +456,11 @@ func TestAdmissionsAreTrimmedOnlyWhenTheirLossWasReported(t *testing.T) {
 
 func TestThenPassesOverWhatIsRecorded(t *testing.T) {
 	o := upTo(t, "acknowledged")
-	both := hostclaim.Then(hostclaim.Acknowledge("op-2", target.Box, target.Enrollment), hostclaim.PinFailover("op-2"))
+	both := hostclaim.Then(hostclaim.Acknowledge("op-2", target.Box, target.Enrollment), hostclaim.PinFailover("op-2", epoch))
 	o = then(t, o, both)
 	require.Equal(t, hostclaim.Pinning, o.Claim.Op.Phase)
 	refused(t, upTo(t, "acknowledged"), hostclaim.Then(hostclaim.Acknowledge("op-2", target.Box, target.Enrollment)), hostclaim.ErrAlreadyRecorded, "")
-	refused(t, upTo(t, "starting"), hostclaim.Then(both, hostclaim.ToInstalling("op-2", "p-1")), hostclaim.ErrWrongState, "nothing is pinned")
+	refused(t, upTo(t, "starting"), hostclaim.Then(both, hostclaim.ToInstalling("op-2", "p-1", epoch)), hostclaim.ErrWrongState, "nothing is pinned")
 }
 
 func TestATransitionMayNotRewriteWhatUpdateOwns(t *testing.T) {

@@ -145,10 +145,7 @@ func (o Observed) Next(nonce string, t Transition) (*Claim, error) {
 	}
 	next := &Claim{Op: Op{Kind: Free}}
 	if o.Claim != nil {
-		var err error
-		if next, err = o.Claim.Clone(); err != nil {
-			return nil, err
-		}
+		next = o.Claim.Clone()
 	}
 	gen := next.Gen + 1
 	next.V, next.Host, next.Gen, next.Write = 1, o.Host, gen, nonce
@@ -213,6 +210,14 @@ func add(list []string, s string) []string {
 		return list
 	}
 	return append(list, s)
+}
+
+// without drops entries. A list that nothing is left of is nil, as it is read.
+func without[T any](list []T, drop func(T) bool) []T {
+	if list = slices.DeleteFunc(list, drop); len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 func wrong(format string, args ...any) error {

@@ -47,10 +47,19 @@ func (p Pin) position() hostclaim.Position {
 		FilesGeneration: p.Files.Generation, FilesSeq: p.Files.Seq}
 }
 
+// size is how many bytes of database a target fetches.
+func (p Pin) size() int64 {
+	var n int64
+	for _, o := range p.Set.Objects {
+		n += o.Size
+	}
+	return n
+}
+
 // cite is what the claim journals of the pin whose stored bytes are body.
 func (p Pin) cite(body []byte) hostclaim.Pin {
 	return hostclaim.Pin{Key: hostclaim.PinKey(p.Host, p.Op, p.Gen), SHA256: record.Digest(body),
-		ListedAt: p.ListedAt, Position: p.position(), FilesSHA256: p.Files.SHA256}
+		ListedAt: p.ListedAt, Position: p.position(), Size: p.size(), FilesSHA256: p.Files.SHA256}
 }
 
 // ReadPin reads the pin that a claim journaled. One GET. Other bytes than the

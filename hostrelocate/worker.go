@@ -68,7 +68,7 @@ func (w *Worker) StartFailover(ctx context.Context, o hostclaim.Observed, source
 			Source:            hostclaim.Member{Box: source.Box(), Enrollment: source.Enrollment()},
 			Target:            hostclaim.Member{Box: to.Ref, Enrollment: to.Enrollment},
 			DirectoryRevision: snap.Revision, PinDelay: w.pinDelay(),
-		}, source))
+		}, hostclaim.Gone{Evidence: source}))
 	return turn, err
 }
 
@@ -106,7 +106,7 @@ func (w *Worker) toPinning(ctx context.Context, o hostclaim.Observed) (Turn, err
 	if !op.Acknowledged() {
 		return waits(poll, "starting %s: waiting for %s to acknowledge", o.Host, op.Target().Box), nil
 	}
-	_, turn, err := w.driver().update(ctx, o, "pinning "+o.Host, hostclaim.PinFailover(op.ID))
+	_, turn, err := w.driver().update(ctx, o, "pinning "+o.Host, hostclaim.PinFailover(op.ID, w.now()))
 	return turn, err
 }
 
@@ -132,7 +132,7 @@ func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed) (Turn, erro
 	}
 	defer held.Release(context.WithoutCancel(ctx))
 
-	hand := []hostclaim.Transition{hostclaim.ToInstalling(op.ID, "p-"+record.Nonce())}
+	hand := []hostclaim.Transition{hostclaim.ToInstalling(op.ID, "p-"+record.Nonce(), w.now())}
 	if op.Journal.Pin == nil {
 		pin, err := w.makePin(ctx, o, listedAt)
 		if err != nil {
@@ -205,7 +205,7 @@ func (w *Worker) accept(ctx context.Context, o hostclaim.Observed) (Turn, error)
 	_, turn, err := w.driver().update(ctx, o, "accepting the build of "+o.Host, hostclaim.ToInstalled(c.Op.ID, hostclaim.PreparedAuthority{
 		Generation: j.Prepared, InstallManifest: database.InstallKey, SHA256: database.InstallSHA256,
 		SnapshotTXID: database.SnapshotTXID, SourceFilesSeq: pin.Files.Seq, FilesManifestSHA256: files.SHA256,
-	}))
+	}, w.now()))
 	return turn, err
 }
 
