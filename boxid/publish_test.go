@@ -144,6 +144,14 @@ func TestPublishWritesNothingThatEnrollmentCouldNotUse(t *testing.T) {
 	}
 }
 
+func TestPublishTakesADocumentAndASignatureOfTheMostThatIsAllowed(t *testing.T) {
+	store, source := memstore.New(), newMetadata(self)
+	source.doc = append(source.doc, strings.Repeat(" ", boxid.MaxBody-len(source.doc))...)
+	source.signature = append(source.signature, strings.Repeat("\n", boxid.MaxBody-len(source.signature))...)
+	require.NoError(t, boxid.Publish(t.Context(), store, ref, source, now))
+	require.Equal(t, source.doc, stored(t, store).IdentityDocument)
+}
+
 func TestPublishSettlesALostRaceByReading(t *testing.T) {
 	other := self
 	other.InstanceID = "i-other"

@@ -41,7 +41,7 @@ func TestKey(t *testing.T) {
 func TestCheckRef(t *testing.T) {
 	long := "a23456789-123456789-123456789-123456789-123456789-123456789-123"
 	require.Len(t, long, 63)
-	for _, good := range []string{"a", "7", "box-1", "a--b", long} {
+	for _, good := range []string{"a", "7", "box-1", "a--b", "az-09", long} {
 		require.NoError(t, boxid.CheckRef(good), good)
 	}
 	for _, bad := range []string{"", "a.b", "Box", "box_1", "-a", "a-", "-", "a/b", "..", "a b", "é", "a\n", long + "4"} {

@@ -157,6 +157,17 @@ func TestTheAlgorithmIsNotTheCertificatesOwn(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestABadSignatureIsNotBlamedOnFIPSWhereNothingIsEnforced(t *testing.T) {
+	if fips140.Enforced() {
+		t.Skip("this process enforces it")
+	}
+	a := newAttempt()
+	a.tampered = true
+	_, err := a.enroll(t)
+	require.ErrorContains(t, err, "bad signature")
+	require.NotContains(t, err.Error(), "fips140")
+}
+
 // Enforcement is chosen when a process starts, so the test runs itself again.
 func TestFIPSEnforcementIsNamedInTheError(t *testing.T) {
 	if !fips140.Enforced() {

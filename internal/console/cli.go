@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/carlosframework/regionha/internal/config"
@@ -20,8 +21,10 @@ type commands struct {
 
 	Init initCommand `cmd:"" help:"Make the keys, the roster and the settings of a new deployment."`
 	Box  struct {
-		Enroll enrollCommand  `cmd:"" help:"Bind a box's name to the machine that proved to be it."`
-		List   boxListCommand `cmd:"" help:"List the boxes, with what each is doing."`
+		Enroll      enrollCommand      `cmd:"" help:"Bind a box's name to the machine that proved to be it."`
+		List        boxListCommand     `cmd:"" help:"List the boxes, with what each is doing."`
+		DeclareLost declareLostCommand `cmd:"" help:"Declare a box lost that no cloud will report terminated; its hosts move."`
+		Discharge   dischargeCommand   `cmd:"" help:"State that the disks of a box that is gone are destroyed."`
 	} `cmd:"" help:"The machines."`
 	Host struct {
 		Create createCommand   `cmd:"" help:"Create a host: an app under a hostname, on a box that is chosen now."`
@@ -39,6 +42,7 @@ const description = "The console of a regionha deployment: for the people and pr
 // App is the world that the commands run in.
 type App struct {
 	Stdout, Stderr io.Writer
+	Stdin          io.Reader        // what a person types; os.Stdin if nil, where it is a terminal
 	Now            func() time.Time // time.Now if nil
 
 	// Open opens a store by its URL and says its name; storeurl's if nil.
@@ -55,6 +59,9 @@ type session struct {
 func (a App) Run(ctx context.Context, args []string) error {
 	if a.Open == nil {
 		a.Open = openURL
+	}
+	if a.Stdin == nil {
+		a.Stdin = terminal(os.Stdin)
 	}
 	var c commands
 	app := config.App{Name: "console", Description: description, Stdout: a.Stdout, Stderr: a.Stderr}

@@ -18,7 +18,7 @@ import (
 type Console struct {
 	Store    objstore.Store // of the control bucket
 	Roster   *roster.Directory
-	Private  ed25519.PrivateKey           // of the roster; only enrolling needs it
+	Private  ed25519.PrivateKey           // of the roster; only enrolling and declaring lost need it
 	Certs    map[string]*x509.Certificate // what identities are verified with; only enrolling needs them
 	SecretFP string                       // the deployment's secret, by fingerprint; only creating needs it
 	By       string                       // who acts, as claims say it; "console" if empty

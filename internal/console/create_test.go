@@ -16,6 +16,7 @@ import (
 	"github.com/carlosframework/regionha/internal/regionfile"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/memstore"
+	"github.com/carlosframework/regionha/termfence"
 )
 
 func TestACreateClaimsFirstAndTheClaimCitesTheRecord(t *testing.T) {
@@ -172,7 +173,7 @@ func TestAFenceThatCannotBeReadIsNeverTakenForNone(t *testing.T) {
 	_, err = d.mem.Put(t.Context(), "control/box-fences/"+box[0].Enrollment+".json", []byte("{}\n"), objstore.IfAbsent())
 	require.NoError(t, err)
 	_, err = d.Create(t.Context(), wanted())
-	require.ErrorContains(t, err, "fence not verified")
+	require.ErrorIs(t, err, termfence.ErrUnverified)
 	require.Nil(t, d.claim(t))
 	box, err = d.Boxes(t.Context())
 	require.NoError(t, err)

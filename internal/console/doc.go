@@ -2,8 +2,8 @@
 // the commands of cmd/console and a JSON API over the same functions.
 //
 // A [Console] looks at one deployment and asks for changes. It enrolls boxes
-// that proved who they are, creates hosts on a box that it chooses once, and
-// says in words what is going on with each host.
+// that proved who they are, declares boxes lost, creates hosts on a box that it
+// chooses once, and says in words what is going on with each host.
 //
 // # Guarantees
 //
@@ -14,6 +14,10 @@
 // A host is created by its claim first: whatever else is written for it is
 // named by a claim that is there. A create that its box did not take in time is
 // cancelled, and then no box can take it any more.
+//
+// A box is quarantined before it is declared lost, and both only after its
+// reference was typed out. Whatever stops the console between the two, the same
+// command again finishes.
 //
 // A change whose outcome stayed unknown is looked at again, and tried again on
 // what is there now, which also makes the lost one impossible, before an answer

@@ -46,10 +46,9 @@ func refuseEnroll(ref string, err error, next string) error {
 }
 
 // errThere ends a change that finds itself made.
-var errThere = errors.New("already enrolled")
+var errThere = errors.New("it is there already")
 
-// enroll makes the change on the roster as it is, again where another write was
-// first or the outcome is unknown. Its enrollment id is fresh and fixed, so its
+// enroll makes the change under an enrollment id that is fresh and fixed, so its
 // own write is recognised.
 func (c *Console) enroll(ctx context.Context, e Enrollment, identity []byte) (roster.Box, error) {
 	id, now := roster.NewEnrollment(), c.now()
@@ -69,13 +68,7 @@ func (c *Console) enroll(ctx context.Context, e Enrollment, identity []byte) (ro
 		found, _ = r.Box(e.Ref)
 		return nil
 	}
-	var err error
-	for range attempts {
-		_, err = roster.Update(ctx, c.Store, c.Private, c.Roster, change)
-		if !errors.Is(err, objstore.ErrConflict) && !errors.Is(err, objstore.ErrUnknown) && !errors.Is(err, objstore.ErrSuperseded) {
-			break
-		}
-	}
+	err := c.updateRoster(ctx, change)
 	switch {
 	case errors.Is(err, errThere):
 		return found, nil
@@ -89,6 +82,19 @@ func (c *Console) enroll(ctx context.Context, e Enrollment, identity []byte) (ro
 		return roster.Box{}, fmt.Errorf("box %q was not enrolled: %w", e.Ref, err)
 	}
 	return found, nil
+}
+
+// updateRoster makes change on the roster as it is, again where another write
+// was first or the outcome is unknown: change has to recognise itself made.
+func (c *Console) updateRoster(ctx context.Context, change func(*roster.Roster) error) error {
+	var err error
+	for range attempts {
+		_, err = roster.Update(ctx, c.Store, c.Private, c.Roster, change)
+		if !errors.Is(err, objstore.ErrConflict) && !errors.Is(err, objstore.ErrUnknown) && !errors.Is(err, objstore.ErrSuperseded) {
+			break
+		}
+	}
+	return err
 }
 
 // verify holds the published identity to the roster and to the operator.

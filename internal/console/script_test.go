@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"console": runConsole, "code": checkCode, "same": checkSame,
-			"clock": in((*world).advance), "remember": in((*world).remember), "unchanged": in((*world).unchanged),
+			"clock": in((*world).advance), "type": in((*world).typeLine), "remember": in((*world).remember), "unchanged": in((*world).unchanged),
 			"publish": in((*world).publish), "edges": in((*world).edges), "terminate": in((*world).terminate),
 			"take": in((*world).take), "admit": in((*world).admit), "answer": in((*world).answer),
 			"failover": in((*world).failover), "put": in((*world).put), "twice": in((*world).twice), "sign": in((*world).sign),
@@ -57,6 +57,7 @@ type world struct {
 	dir   string
 	ahead time.Duration // of the console's clock
 	code  int           // of the last console command
+	typed string        // what the person types at the next one
 	keys  map[string]string
 }
 
@@ -96,7 +97,8 @@ func runConsole(ts *testscript.TestScript, neg bool, args []string) {
 	w := ts.Value("world").(*world)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	app := console.App{Stdout: ts.Stdout(), Stderr: ts.Stderr(), Now: w.now, Open: open}
+	app := console.App{Stdout: ts.Stdout(), Stderr: ts.Stderr(), Stdin: strings.NewReader(w.typed), Now: w.now, Open: open}
+	w.typed = ""
 	w.code = config.Exit("console", app.Run(ctx, args), ts.Stderr())
 	if (w.code != 0) != neg {
 		ts.Fatalf("exit code %d", w.code)
@@ -138,6 +140,12 @@ func (w *world) advance(args []string) error {
 	d, err := time.ParseDuration(args[0])
 	w.ahead += d
 	return err
+}
+
+// typeLine TEXT: what the person types when the next command asks.
+func (w *world) typeLine(args []string) error {
+	w.typed = args[0] + "\n"
+	return nil
 }
 
 func (w *world) store() objstore.Store {
@@ -301,7 +309,7 @@ func (w *world) failover(args []string) error {
 	return w.update(args[0], func(c *hostclaim.Claim) hostclaim.Transition {
 		evidence, _, _ := termfence.Reader{Store: w.store(), Roster: dir}.Fenced(context.Background(), member(c.Op.Exec).Enrollment)
 		return hostclaim.StartFailover(hostclaim.Relocation{Op: "op-2", By: "worker-1", Now: w.now(), Source: member(c.Op.Exec),
-			Target: member(args[1]), DirectoryRevision: snap.Revision, PinDelay: 30 * time.Second}, evidence)
+			Target: member(args[1]), DirectoryRevision: snap.Revision, PinDelay: 30 * time.Second}, hostclaim.Gone{Evidence: evidence})
 	})
 }
 

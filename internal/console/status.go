@@ -89,14 +89,21 @@ func describeServing(claim *hostclaim.Claim, k known) Status {
 	b := k.look(exec)
 	switch {
 	case !b.TerminatedAt.IsZero():
-		return describeDown(claim, k, b)
+		return describeDown(claim, k, fmt.Sprintf("down: the machine of %s was terminated at %s", exec, clock(b.TerminatedAt)))
+	case !b.DeclaredAt.IsZero():
+		return describeDown(claim, k, fmt.Sprintf("on %s, which was declared lost at %s", exec, clock(b.DeclaredAt)))
 	case b.State == roster.Quarantined:
-		return Status{Doing: "on " + exec + ", which was declared lost", Waits: "a worker of region " + h.Region + " to move it"}
+		return Status{
+			Doing: "on " + exec + ", which takes no part and is not declared lost yet",
+			Waits: "that declaration",
+			Do:    "run console box declare-lost " + exec + " again",
+		}
 	case b.silent:
 		return Status{
 			Doing: fmt.Sprintf("on %s, which is %s and may still run it", exec, b.Status),
 			Waits: "proof that " + exec + " is gone, since a silent machine may still write",
-			Do:    fmt.Sprintf("look at %s (%s): start its agent, or terminate the instance if it is lost", exec, b.Instance),
+			Do: fmt.Sprintf("look at %s (%s): start its agent, or terminate the instance if it is lost; if that cannot be done, see console box declare-lost --help",
+				exec, b.Instance),
 		}
 	case h.Session == 0:
 		return Status{Doing: "created on " + exec, Waits: exec + " to start its app for the first time"}
@@ -108,10 +115,10 @@ func describeServing(claim *hostclaim.Claim, k known) Status {
 	return Status{Doing: "serving on " + exec}
 }
 
-// describeDown: the machine is gone and no failover has begun.
-func describeDown(claim *hostclaim.Claim, k known, b Box) Status {
+// describeDown: the box is gone, as doing says, and no failover has begun.
+func describeDown(claim *hostclaim.Claim, k known, doing string) Status {
 	s := Status{
-		Doing: fmt.Sprintf("down: the machine of %s was terminated at %s", b.Ref, clock(b.TerminatedAt)),
+		Doing: doing,
 		Waits: "a worker of region " + claim.Holder.Region + " to start the failover",
 		Do:    "if it does not begin within a minute, see that a worker runs there",
 	}

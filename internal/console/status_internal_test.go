@@ -47,20 +47,20 @@ func TestEverySentenceOfAFailover(t *testing.T) {
 	says("serving on box-1")
 
 	evidence := fencetest.Evidence(t, "box-1", "e1", "ie", now)
-	step(hostclaim.StartFailover(hostclaim.Relocation{Op: "op-2", By: "w", Now: now, Source: source, Target: target, PinDelay: 30 * time.Second}, evidence))
+	step(hostclaim.StartFailover(hostclaim.Relocation{Op: "op-2", By: "w", Now: now, Source: source, Target: target, PinDelay: 30 * time.Second}, hostclaim.Gone{Evidence: evidence}))
 	says("failing over from box-1 to box-2 (starting, begun 0s ago); waiting for box-2 to say that it is ready")
 	step(hostclaim.Acknowledge("op-2", "box-2", "e2"))
 	says("failing over from box-1 to box-2 (starting, begun 0s ago); waiting for a worker to go on")
-	step(hostclaim.PinFailover("op-2"))
+	step(hostclaim.PinFailover("op-2", now))
 	says("failing over from box-1 to box-2 (pinning, begun 0s ago); waiting for late writes to arrive, until 2026-03-04 05:08:00Z")
 	now = now.Add(31 * time.Second)
 	says("failing over from box-1 to box-2 (pinning, begun 31s ago); waiting for a worker to select the newest data")
 	pin := hostclaim.Pin{Key: hostclaim.PinKey("notes.example", "op-2", o.Claim.Gen), SHA256: "d", ListedAt: now, FilesSHA256: "f",
 		Position: hostclaim.Position{Generation: "g1", TXID: 7, FilesGeneration: "g1", FilesSeq: 3}}
-	step(hostclaim.Then(hostclaim.JournalPin("op-2", pin), hostclaim.ToInstalling("op-2", "p1")))
+	step(hostclaim.Then(hostclaim.JournalPin("op-2", pin), hostclaim.ToInstalling("op-2", "p1", now)))
 	says("failing over from box-1 to box-2 (installing, begun 31s ago); waiting for box-2 to build a copy of the data")
 	step(hostclaim.ToInstalled("op-2", hostclaim.PreparedAuthority{Generation: "p1", InstallManifest: o.Claim.Holder.Location + "/db/p1/install.json", SHA256: "m",
-		SnapshotTXID: 7, SourceFilesSeq: 3, FilesManifestSHA256: "n"}))
+		SnapshotTXID: 7, SourceFilesSeq: 3, FilesManifestSHA256: "n"}, now))
 	says("failing over from box-1 to box-2 (installed, begun 31s ago); waiting for box-2 to put the files in place")
 	stamp := o.Claim.Op.Journal.InstallStamp
 	step(hostclaim.RecordLocalInstall("op-2", hostclaim.LocalInstall{Box: "box-2", Enrollment: "e2", InstallStamp: stamp,
@@ -100,7 +100,10 @@ func TestTheStateOfTheBoxChangesTheSentence(t *testing.T) {
 		{"creating, overdue", creating, Box{State: roster.Active}, CreateDeadline + 1, "it is overdue: create it again, which cancels this one"},
 		{"serving, gone", serving, gone, 0, "down: the machine of box-1 was terminated at 2026-03-04 05:06:00Z"},
 		{"serving, silent", serving, silent, 0, "a silent machine may still write; look at box-1 (i-1)"},
-		{"serving, quarantined", serving, Box{State: roster.Quarantined}, 0, "on box-1, which was declared lost"},
+		{"serving, declared lost", serving, Box{State: roster.Quarantined, DeclaredAt: now}, 0,
+			"on box-1, which was declared lost at 2026-03-04 05:06:00Z; waiting for a worker of region ie to start the failover"},
+		{"serving, quarantined", serving, Box{State: roster.Quarantined}, 0,
+			"takes no part and is not declared lost yet; waiting for that declaration; run console box declare-lost box-1 again"},
 		{"moving, target gone", moving, gone, 0, "look at box-1, gone"},
 		{"moving, target silent", moving, silent, 0, "look at box-1, silent"},
 	} {

@@ -26,20 +26,21 @@ const parallel = 16
 type survey struct {
 	roster.Snapshot
 	edges  placement.Snapshot
-	fences map[string]fence // by reference
+	fences map[string]evidence // by reference
+	lost   map[string]evidence // declarations about quarantined boxes
 	now    time.Time
 }
 
-// fence is what is known of a box's machine.
-type fence struct {
-	at  time.Time // observed terminated; zero: not
-	err error     // the fence could not be read: nothing is known
+// evidence is what is known of one fence or declaration.
+type evidence struct {
+	at  time.Time // read terminated, or declared; zero: not
+	err error     // it could not be read: nothing is known
 }
 
-// survey reads the roster, every edges file and every fence. A fence that
-// cannot be read is kept as that.
+// survey reads the roster, every edges file, every fence, and the declaration
+// about every quarantined box. One that cannot be read is kept as that.
 func (c *Console) survey(ctx context.Context) (survey, error) {
-	s := survey{now: c.now(), fences: map[string]fence{}}
+	s := survey{now: c.now(), fences: map[string]evidence{}, lost: map[string]evidence{}}
 	var err error
 	if s.Snapshot, err = c.Roster.Read(ctx); err != nil {
 		return survey{}, noDeployment(err)
@@ -48,23 +49,36 @@ func (c *Console) survey(ctx context.Context) (survey, error) {
 	if s.edges, err = edges.Read(ctx); err != nil {
 		return survey{}, err
 	}
+	c.readEvidence(ctx, s)
+	return s, nil
+}
+
+func (c *Console) readEvidence(ctx context.Context, s survey) {
 	refs := slices.Sorted(maps.Keys(s.Boxes))
-	found := make([]fence, len(refs))
-	reader := termfence.Reader{Store: c.Store, Roster: c.Roster}
+	fenced, declared := make([]evidence, len(refs)), make([]evidence, len(refs))
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i, ref := range refs {
 		group.Go(func() error {
-			evidence, _, err := reader.Fenced(ctx, s.Boxes[ref].Enrollment)
-			found[i] = fence{at: evidence.ObservedAt(), err: err}
+			box := s.Boxes[ref]
+			e, _, err := c.fences().Fenced(ctx, box.Enrollment)
+			fenced[i] = evidence{at: e.ObservedAt(), err: err}
+			if box.State == roster.Quarantined {
+				e, _, err = c.fences().Declared(ctx, box.Enrollment)
+				declared[i] = evidence{at: e.ObservedAt(), err: err}
+			}
 			return nil
 		})
 	}
-	_ = group.Wait() // the errors are in found
+	_ = group.Wait() // each holds its own error
 	for i, ref := range refs {
-		s.fences[ref] = found[i]
+		s.fences[ref], s.lost[ref] = fenced[i], declared[i]
 	}
-	return s, nil
+}
+
+// fences reads evidence of either kind.
+func (c *Console) fences() termfence.Reader {
+	return termfence.Reader{Store: c.Store, Roster: c.Roster}
 }
 
 // noDeployment explains the absence of a roster.
@@ -88,6 +102,7 @@ type Box struct {
 	Status     string       `json:"status"`   // one sentence
 
 	TerminatedAt time.Time `json:"terminated_at,omitzero"` // when its machine was read terminated
+	DeclaredAt   time.Time `json:"declared_at,omitzero"`   // when an operator declared it lost
 	HeardAt      time.Time `json:"heard_at,omitzero"`      // when the store took its last edges file
 	Address      string    `json:"address,omitempty"`      // of its ingress
 	Hosts        int       `json:"hosts"`
@@ -101,7 +116,7 @@ func (s survey) box(ref string) Box {
 	b := Box{
 		Ref: ref, Region: entry.Region, Pool: entry.Pool, State: entry.State, Draining: entry.Draining,
 		Enrollment: entry.Enrollment, EnrolledAt: entry.EnrolledAt, Instance: entry.Cloud.InstanceID,
-		TerminatedAt: s.fences[ref].at, silent: true,
+		TerminatedAt: s.fences[ref].at, DeclaredAt: s.lost[ref].at, silent: true,
 	}
 	worker := false
 	if file, ok := s.edges.File(ref); ok {
@@ -114,13 +129,20 @@ func (s survey) box(ref string) Box {
 }
 
 func (s survey) boxStatus(b Box, worker bool) string {
-	switch err := s.fences[b.Ref].err; {
+	fence, lost := s.fences[b.Ref], s.lost[b.Ref]
+	switch {
 	case b.State == "":
 		return "not enrolled"
-	case err != nil:
-		return fmt.Sprintf("its fence cannot be read: %v", err)
+	case fence.err != nil:
+		return fmt.Sprintf("its fence cannot be read: %v", fence.err)
 	case !b.TerminatedAt.IsZero():
 		return "gone: its machine was terminated at " + clock(b.TerminatedAt)
+	case lost.err != nil:
+		return fmt.Sprintf("its declaration cannot be read: %v", lost.err)
+	case !b.DeclaredAt.IsZero():
+		return "declared lost at " + clock(b.DeclaredAt)
+	case b.State == roster.Quarantined:
+		return "takes no part, and is not declared lost yet: run console box declare-lost " + b.Ref + " again"
 	case b.State != roster.Active:
 		return "takes no part"
 	case b.HeardAt.IsZero():

@@ -2,16 +2,17 @@
 // their hosts to others.
 //
 // Three loops feed one queue of hosts. The fence loop describes every enrolled
-// box of the region and publishes a fence where the cloud says terminated. The
-// watch loop finds the hosts whose claims changed. For each queued host a driver
-// either steps its running relocation to its end, or starts a failover where
-// its box is fenced, or leaves it alone. At most Parallel hosts are driven at a
-// time.
+// box of the region, publishes a fence where the cloud says terminated, and
+// looks for operators' declarations about the quarantined ones. The watch loop
+// finds the hosts whose claims changed. For each queued host a driver either
+// steps its running relocation to its end, or starts a failover where its box
+// is gone, or leaves it alone. At most Parallel hosts are driven at a time.
 //
 // # Guarantees
 //
-//   - A host is moved only on evidence that termfence verified; no state but
-//     terminated, no silence and no error is evidence.
+//   - A host is moved only on evidence that termfence verified: a fence, or an
+//     operator's declaration about a quarantined box. No state but terminated,
+//     no silence and no error is evidence.
 //   - A worker that crashed anywhere, or several workers at once, do no harm:
 //     every step is one conditional write on a claim.
 //   - A host that no box may be given stays as it is, is reported as unplaced,

@@ -19,12 +19,12 @@ import (
 // hurries bounds how often a hint may make every box be described.
 var hurries = rate.Every(500 * time.Millisecond)
 
-// gone is the verified evidence about boxes, by reference. A fence never goes,
-// so neither does an entry.
+// gone is the verified evidence about boxes, by reference. Evidence never goes,
+// so neither does an entry; a fence takes the place of a declaration.
 type gone struct {
 	mu     sync.Mutex
 	by     map[string]termfence.Evidence
-	looked map[string]bool // enrollments whose fence was looked for in the store
+	looked map[string]bool // enrollments whose evidence was looked for in the store
 }
 
 func (g *gone) get(box string) (termfence.Evidence, bool) {
@@ -35,6 +35,9 @@ func (g *gone) get(box string) (termfence.Evidence, bool) {
 }
 
 func (g *gone) has(box string) bool { _, ok := g.get(box); return ok }
+
+// fenced reports whether there is nothing left to find out about a box.
+func (g *gone) fenced(box string) bool { e, ok := g.get(box); return ok && !e.Declared() }
 
 func (g *gone) put(e termfence.Evidence) {
 	g.mu.Lock()
@@ -91,8 +94,9 @@ func (w *Worker) fenceLoop(ctx context.Context) error {
 	}
 }
 
-// sweep fences what is terminated. It costs one GET of the roster and one
-// describe for each box of the region that is not known to be gone.
+// sweep fences what is terminated, and finds what was declared lost. It costs
+// one GET of the roster, one describe for each box of the region that is not
+// fenced, and one GET for each quarantined one that is not known to be gone.
 func (w *Worker) sweep(ctx context.Context) error {
 	if err := w.clockOff(); err != nil {
 		return err // a fence holds the time that it was observed at, for ever
@@ -109,7 +113,7 @@ func (w *Worker) sweep(ctx context.Context) error {
 	group.SetLimit(w.set.Parallel)
 	for ref := range snap.Boxes {
 		box, _ := snap.Box(ref)
-		if ref == w.self.Ref || box.Region != w.set.Region || !box.Cloud.Complete() || w.gone.has(ref) {
+		if ref == w.self.Ref || box.Region != w.set.Region || w.gone.fenced(ref) {
 			continue
 		}
 		group.Go(func() error {
@@ -124,7 +128,8 @@ func (w *Worker) sweep(ctx context.Context) error {
 
 // fence finds out whether a box is gone. An error says nothing either way.
 func (w *Worker) fence(ctx context.Context, box, self roster.Box) error {
-	if w.gone.firstLook(box.Enrollment) {
+	first := w.gone.firstLook(box.Enrollment)
+	if first {
 		e, fenced, err := w.fences.Fenced(ctx, box.Enrollment)
 		if err != nil {
 			w.gone.lookAgain(box.Enrollment)
@@ -135,9 +140,36 @@ func (w *Worker) fence(ctx context.Context, box, self roster.Box) error {
 			return nil
 		}
 	}
-	if box.State == roster.Retired {
+	var unread error
+	if box.State == roster.Quarantined || first && box.State == roster.Retired {
+		unread = w.declared(ctx, box)
+	}
+	if box.State == roster.Retired || !box.Cloud.Complete() {
+		return unread
+	}
+	return errors.Join(unread, w.describe(ctx, box, self))
+}
+
+// declared looks for an operator's word that a box is lost, unless it was
+// found. The box may be fenced nonetheless, which says more.
+func (w *Worker) declared(ctx context.Context, box roster.Box) error {
+	if w.gone.has(box.Ref) {
 		return nil
 	}
+	e, declared, err := w.fences.Declared(ctx, box.Enrollment)
+	if err != nil {
+		w.gone.lookAgain(box.Enrollment)
+		return err
+	}
+	if declared {
+		w.log.Warn("a box is declared lost", "about", box.Ref, "at", e.ObservedAt())
+		w.found(ctx, e)
+	}
+	return nil
+}
+
+// describe asks the cloud about a box, and fences it where it is terminated.
+func (w *Worker) describe(ctx context.Context, box, self roster.Box) error {
 	seen, err := w.describer.Describe(ctx, box.Cloud)
 	if err != nil {
 		return err

@@ -29,6 +29,9 @@ import (
 
 const host = "notes.demo.example"
 
+// private signs the roster of every region here.
+var private = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
 // cloud answers what a test says of each instance.
 type cloud map[string]func(boxid.Cloud) (termfence.Observation, error)
 
@@ -51,11 +54,10 @@ func state(s string) func(boxid.Cloud) (termfence.Observation, error) {
 func region(t *testing.T) (*Worker, cloud, *memstore.Store) {
 	t.Helper()
 	s, seen := memstore.New(), cloud{}
-	public, private := roster.GenerateKey()
 	w := &Worker{set: Settings{Box: "worker", Region: "ie", Parallel: 4, Sweep: time.Minute, PinDelay: time.Second},
 		log: slog.New(slog.DiscardHandler), secret: boxauth.NewSecret(), control: s, describer: seen, hurry: make(chan struct{}, 1)}
-	w.roster = roster.Open(s, public, "s3://control")
-	w.self, _ = enroll(t, s, private).Box("worker")
+	w.roster = roster.Open(s, private.Public().(ed25519.PublicKey), "s3://control")
+	w.self, _ = enroll(t, s).Box("worker")
 	w.fences = termfence.Reader{Store: s, Roster: w.roster}
 	w.survey.worker = w
 	w.queue.open()
@@ -66,7 +68,7 @@ func region(t *testing.T) (*Worker, cloud, *memstore.Store) {
 	return w, seen, s
 }
 
-func enroll(t *testing.T, s *memstore.Store, private ed25519.PrivateKey) roster.Snapshot {
+func enroll(t *testing.T, s *memstore.Store) roster.Snapshot {
 	r := roster.Roster{DeploymentBucket: "s3://control", Boxes: map[string]roster.Box{},
 		Regions: map[string]roster.Region{"ie": {Account: "123456789012", AWSRegion: "eu-west-1", Data: "s3://data"}}}
 	for _, ref := range []string{"box-1", "box-2", "box-3", "worker"} {

@@ -129,6 +129,8 @@ func TestForeignFilesSurviveAndAreReported(t *testing.T) {
 		"control/b.json":           "{}",
 		"control/a@/notes":         "x",
 		"control/a@/07":            "x",
+		"control/a@/1":             "no later version has this number",
+		"control/a@/0":             "x",
 		"lost+found/x":             "x",
 		"control/damaged@1":        "not an object",
 		".hidden":                  "x",
@@ -144,7 +146,7 @@ func TestForeignFilesSurviveAndAreReported(t *testing.T) {
 		require.NoError(t, err)
 		reported = append(reported, filepath.ToSlash(path))
 	}
-	require.ElementsMatch(t, []string{"README.md", "control/Notes.txt", "control/b.json", "control/a@/notes", "control/a@/07", "lost+found", "control/damaged@1", ".hidden", "control/elsewhere/x.json"}, reported)
+	require.ElementsMatch(t, []string{"README.md", "control/Notes.txt", "control/b.json", "control/a@/notes", "control/a@/07", "control/a@/1", "control/a@/0", "lost+found", "control/damaged@1", ".hidden", "control/elsewhere/x.json"}, reported)
 
 	put(t, s, "control/b.json", "{1}", objstore.IfAbsent())
 	put(t, s, "control/a", "3", objstore.IfMatch(two.ETag))
@@ -153,6 +155,30 @@ func TestForeignFilesSurviveAndAreReported(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, body, string(b))
 	}
+}
+
+// A copy of an object is as foreign as its name, and a listing is not disturbed
+// by either.
+func TestWhatIsForeignIsNeverListed(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	put(t, s, "control/a", "1", objstore.IfAbsent())
+	put(t, s, "control/a", "2", objstore.Always())
+	put(t, s, "2026/01/k", "1", objstore.IfAbsent())
+	object, err := os.ReadFile(filepath.Join(dir, "control", "a@1"))
+	require.NoError(t, err)
+	foreign := []string{"control/Copy", "control/Copy@1", "control/a@/copy", "control/b.json"}
+	for _, name := range foreign {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), object, 0o644))
+	}
+	require.Equal(t, []string{"2026/01/k", "control/a"}, list(t, s, ""))
+	require.Len(t, versions(t, s, ""), 3)
+	var reported []string
+	for path, err := range s.Foreign(t.Context()) {
+		require.NoError(t, err)
+		reported = append(reported, filepath.ToSlash(path))
+	}
+	require.ElementsMatch(t, foreign, reported)
 }
 
 func TestADamagedObjectIsAnErrorAndNeverAbsent(t *testing.T) {

@@ -2,6 +2,8 @@ package dirstore
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,55 @@ func TestTheHeadOfAFileIsOneLine(t *testing.T) {
 	back, err = parseHead(gone.encode())
 	require.NoError(t, err)
 	require.True(t, back.tombstone())
+}
+
+func TestAHeadThatNoStoreWritesIsForeign(t *testing.T) {
+	good := head{sha256: strings.Repeat("ab", 32), nonce: "0123456789abcdef", at: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC), size: 12}
+	for name, spoil := range map[string]func(*head){
+		"a negative size":                    func(h *head) { h.size = -1 },
+		"a short nonce":                      func(h *head) { h.nonce = h.nonce[1:] },
+		"a short digest":                     func(h *head) { h.sha256 = h.sha256[2:] },
+		"one field more":                     func(h *head) { h.nonce += " x" },
+		"no nonce":                           func(h *head) { h.nonce = "" },
+		"a tombstone that has a short nonce": func(h *head) { h.sha256, h.nonce = "", h.nonce[1:] },
+	} {
+		h := good
+		spoil(&h)
+		_, err := parseHead(h.encode())
+		require.ErrorIs(t, err, errForeign, name)
+	}
+}
+
+func TestADamagedLengthIsNamed(t *testing.T) {
+	s, err := Open(t.TempDir())
+	require.NoError(t, err)
+	temp, _, err := s.writeTemp(strings.NewReader("0123456789"), 10)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(temp, headSize+9))
+	_, _, err = openFile(temp)
+	require.ErrorIs(t, err, errForeign)
+	require.ErrorContains(t, err, "it has 169 bytes, not 170")
+}
+
+// TestUnfinishedWritesAreRemovedFromADayOn: all of them, and one that cannot be
+// removed is an error.
+func TestUnfinishedWritesAreRemovedFromADayOn(t *testing.T) {
+	s, err := Open(t.TempDir())
+	require.NoError(t, err)
+	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	path := func(name string) string { return filepath.Join(s.root, tempDir, name) }
+	for name, age := range map[string]time.Duration{"a": staleTemp, "b": staleTemp, "younger": staleTemp - time.Second} {
+		require.NoError(t, os.WriteFile(path(name), nil, 0o600))
+		require.NoError(t, os.Chtimes(path(name), at, at.Add(-age)))
+	}
+	require.NoError(t, s.removeStaleTemp(at))
+	require.NoFileExists(t, path("a"))
+	require.NoFileExists(t, path("b"))
+	require.FileExists(t, path("younger"))
+
+	require.NoError(t, os.MkdirAll(path("c/full"), 0o700))
+	require.NoError(t, os.Chtimes(path("c"), at, at.Add(-staleTemp)))
+	require.Error(t, s.removeStaleTemp(at))
 }
 
 func FuzzParseHead(f *testing.F) {

@@ -13,6 +13,8 @@ func TestNamesOnDisk(t *testing.T) {
 	for key, path := range map[string]string{
 		"control/hosts/shop.example.json": "control/hosts/shop.example.json",
 		"a":                               "a",
+		"az/09/-_.":                       "az/09/-_.",
+		"`{/:@[/+,":                       "%60%7B/%3A%40%5B/%2B%2C",
 		"a/":                              "a/%",
 		"/a":                              "%/a",
 		"":                                "%",

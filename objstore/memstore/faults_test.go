@@ -53,6 +53,18 @@ func TestALostWriteDoesNotApplyAndALostAnswerDoes(t *testing.T) {
 	require.Equal(t, 3, s.Requests()[memstore.OpPut])
 }
 
+func TestOnceFailsOneKindOfRequestUnderOnePrefix(t *testing.T) {
+	s := memstore.New()
+	put(t, s, "k", "1")
+	s.Inject(memstore.Once(memstore.OpPut, "k", memstore.Lose))
+	_, err := s.Get(t.Context(), "k")
+	require.NoError(t, err, "another kind of request")
+	put(t, s, "other", "1")
+	_, err = s.Put(t.Context(), "k/below", []byte("1"), objstore.IfAbsent())
+	require.ErrorIs(t, err, memstore.ErrInjected)
+	put(t, s, "k", "2")
+}
+
 func TestAHeldWriteLandsUnderItsOwnConditionLater(t *testing.T) {
 	s := memstore.New()
 	one := put(t, s, "k", "1")
@@ -73,6 +85,7 @@ func TestAHeldWriteLandsUnderItsOwnConditionLater(t *testing.T) {
 	require.Equal(t, "late a", string(held[0].Body))
 	_, err := held[1].Deliver()
 	require.NoError(t, err)
+	require.Equal(t, held[:1], s.Held(), "the other one is still out")
 	_, err = held[0].Deliver()
 	require.ErrorIs(t, err, objstore.ErrConflict)
 	require.Empty(t, s.Held())

@@ -56,6 +56,13 @@ func largeBodies(ctx context.Context, b bench) error {
 	if !ok {
 		return errSkip
 	}
+	largest := pattern(objstore.MaxGet, 4)
+	if _, err := b.Put(ctx, b.key("largest"), largest, objstore.IfAbsent()); err != nil {
+		return err
+	}
+	if err := b.holds(ctx, b.key("largest"), largest); err != nil {
+		return fmt.Errorf("the largest body that a Get returns: %w", err)
+	}
 	key, body := b.key("k"), pattern(largeBody, 1)
 	put, err := s.PutReader(ctx, key, bytes.NewReader(body), largeBody, objstore.IfAbsent())
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -96,7 +97,7 @@ func refusedInput(ctx context.Context, b bench) error {
 			return err
 		}
 	}
-	for _, bad := range []string{"", "a\x00b", "a\xff", string(make([]byte, objstore.MaxKey+1))} {
+	for _, bad := range []string{"", "a\x00b", "a\xff", strings.Repeat("k", objstore.MaxKey+1)} {
 		_, err := b.Put(ctx, bad, unique(), objstore.IfAbsent())
 		if err := want(err, objstore.ErrBadKey, fmt.Sprintf("a write of the key %.20q", bad)); err != nil {
 			return err

@@ -127,6 +127,15 @@ var faulty = map[string]struct {
 	"bad keys are taken": {broken{put: func(s *memstore.Store, ctx context.Context, key string, body []byte, cond objstore.Condition) (objstore.Info, error) {
 		return s.Put(ctx, "k"+strings.ToValidUTF8(strings.Trim(key, "\x00"), ""), body, cond)
 	}}, "refused input"},
+	"long keys are taken": {broken{put: func(s *memstore.Store, ctx context.Context, key string, body []byte, cond objstore.Condition) (objstore.Info, error) {
+		return s.Put(ctx, key[:min(len(key), objstore.MaxKey)], body, cond)
+	}}, "refused input"},
+	"long keys are refused": {broken{put: func(s *memstore.Store, ctx context.Context, key string, body []byte, cond objstore.Condition) (objstore.Info, error) {
+		if len(key) == objstore.MaxKey {
+			return objstore.Info{}, objstore.ErrBadKey
+		}
+		return s.Put(ctx, key, body, cond)
+	}}, "odd keys"},
 	"reads are stale": {broken{get: func(s *memstore.Store, ctx context.Context, key string) (objstore.Object, error) {
 		o, err := s.Get(ctx, key)
 		for info, verr := range s.ListVersions(ctx, key) {
@@ -173,6 +182,13 @@ var faulty = map[string]struct {
 			body = body[:len(body)-1]
 		}
 		return s.Put(ctx, key, body, cond)
+	}}, "large body"},
+	"the largest body is too large": {broken{get: func(s *memstore.Store, ctx context.Context, key string) (objstore.Object, error) {
+		o, err := s.Get(ctx, key)
+		if len(o.Body) == objstore.MaxGet {
+			err = objstore.ErrTooLarge
+		}
+		return o, err
 	}}, "large body"},
 	"large bodies ignore conditions": {broken{put: func(s *memstore.Store, ctx context.Context, key string, body []byte, cond objstore.Condition) (objstore.Info, error) {
 		if len(body) > 16<<20 {

@@ -69,6 +69,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"dir:///x?sync=off":                "no parameters",
 		"dir:///x?":                        "no parameters",
 		"dir:///x#y":                       "fragment",
+		"dir:///x#":                        "fragment",
 		"s3://":                            "bucket",
 		"s3://Bucket":                      "bucket",
 		"s3://bu_cket":                     "bucket",
