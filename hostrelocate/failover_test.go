@@ -150,6 +150,29 @@ func TestAnotherWorkersFenceWaitsForTheSkewToo(t *testing.T) {
 	require.NotEmpty(t, turn.Did)
 }
 
+// TestAHostOfADeclaredBoxIsServedElsewhere: the declaration's time is of an
+// operator's clock.
+func TestAHostOfADeclaredBoxIsServedElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.fence = w.declare()
+	_, err := w.worker().StartFailover(ctx, w.claim(), w.fence, target.Box)
+	require.NoError(t, err)
+	_, err = w.participant().Step(ctx, w.claim())
+	require.NoError(t, err)
+	_, err = w.worker().Step(ctx, w.claim())
+	require.NoError(t, err)
+	for _, wait := range []string{"1s", "30s"} {
+		turn, err := w.worker().Step(ctx, w.claim())
+		require.NoError(t, err)
+		require.Equal(t, "pinning notes.demo.example: waiting "+wait+" for the fence's window", turn.String())
+		w.now = w.now.Add(time.Second)
+	}
+	w.now = w.now.Add(29 * time.Second)
+	require.True(t, w.run(50))
+	require.Equal(t, target.Box, w.claim().Claim.Op.Exec)
+	require.Equal(t, "unknown", w.claim().Claim.EvidenceRefs[0].Timers)
+}
+
 // TestALateUploadAfterThePinChangesNothing: what the dead writer sent before it
 // died and lands now belongs to nobody.
 func TestALateUploadAfterThePinChangesNothing(t *testing.T) {

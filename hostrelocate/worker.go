@@ -157,19 +157,32 @@ func (w *Worker) window(ctx context.Context, op hostclaim.Op, now time.Time) (ti
 	}
 	for _, box := range op.FencedBoxes() {
 		f := op.Journal.Fences[box]
-		body, err := readExact(ctx, w.Control, f.Key, f.SHA256)
+		mine, err := w.observed(ctx, f)
 		if err != nil {
 			return 0, err
 		}
-		rec, err := record.Decode[termfence.Record](body)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", f.Key, err)
-		}
-		if rec.WrittenBy.Enrollment != w.Self.Enrollment {
+		if !mine {
 			left = max(left, f.ObservedAt.Add(op.Intent.PinDelay+w.skew()).Sub(now))
 		}
 	}
 	return left, nil
+}
+
+// observed reports whether this worker's own clock timed a fence. A declaration
+// is of an operator's clock.
+func (w *Worker) observed(ctx context.Context, f hostclaim.Fence) (bool, error) {
+	if f.Declared {
+		return false, nil
+	}
+	body, err := readExact(ctx, w.Control, f.Key, f.SHA256)
+	if err != nil {
+		return false, err
+	}
+	rec, err := record.Decode[termfence.Record](body)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", f.Key, err)
+	}
+	return rec.WrittenBy.Enrollment == w.Self.Enrollment, nil
 }
 
 // accept journals the prepared generation once a fresh read of all of it

@@ -2,6 +2,7 @@ package hostrelocate_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"os"
 	"path/filepath"
@@ -40,6 +41,7 @@ type world struct {
 	tb            testing.TB
 	control, data *memstore.Store
 	roster        *roster.Directory
+	private       ed25519.PrivateKey
 	fence         termfence.Evidence
 	now           time.Time
 	root          string // of the target box
@@ -49,7 +51,7 @@ type world struct {
 func newWorld(tb testing.TB) *world {
 	w := &world{tb: tb, control: memstore.New(), data: memstore.New(), root: tb.TempDir(), now: time.Now()}
 	public, private := roster.GenerateKey()
-	w.roster = roster.Open(w.control, public, bucket)
+	w.roster, w.private = roster.Open(w.control, public, bucket), private
 	r := roster.Roster{DeploymentBucket: bucket, Boxes: map[string]roster.Box{},
 		Regions: map[string]roster.Region{region: {Account: "123456789012", AWSRegion: "eu-west-1", Data: "s3://data"}}}
 	for _, m := range []hostclaim.Member{source, target, driver} {
@@ -70,6 +72,18 @@ func (w *world) terminate(snap roster.Snapshot) termfence.Evidence {
 		Account: box.Cloud.Account, Region: box.Cloud.Region, State: termfence.Terminated, RequestID: "r"}, w.now)
 	require.NoError(w.tb, err)
 	e, err := termfence.Publish(ctx, w.control, termfence.Reader{Store: w.control, Roster: w.roster}, rec)
+	require.NoError(w.tb, err)
+	return e
+}
+
+// declare lets an operator declare the first box lost.
+func (w *world) declare() termfence.Evidence {
+	_, err := roster.Update(ctx, w.control, w.private, w.roster, func(r *roster.Roster) error { return r.Quarantine(source.Box) })
+	require.NoError(w.tb, err)
+	e, err := termfence.Declare(ctx, w.control, termfence.Reader{Store: w.control, Roster: w.roster}, termfence.Declaration{
+		Box: source.Box, Enrollment: source.Enrollment, Region: region, Who: "ada", Why: "unreachable since noon",
+		Cloud:   boxid.Cloud{Provider: "aws", Account: "123456789012", Region: "eu-west-1", InstanceID: "i-" + source.Box},
+		Checked: []string{"powered off by hand"}, Confirmation: source.Box, DeclaredAt: w.now})
 	require.NoError(w.tb, err)
 	return e
 }
