@@ -48,6 +48,7 @@ const (
 // BindScope binds the scope of a chore, once.
 func BindScope(op, id string, p Park) Transition {
 	return func(c *Claim) error {
+		p.EvidenceAt = p.EvidenceAt.UTC()
 		o := c.obligation(op, id)
 		if o == nil {
 			return wrong("no chore %s of %s is open", id, op)
@@ -68,7 +69,6 @@ func BindScope(op, id string, p Park) Transition {
 		case o.Kind == ParkGeneration && o.Generation == "" && c.sweepBound(o.Region):
 			return wrong("another chore over all dead generations of %q is bound: it comes first", o.Region)
 		}
-		p.EvidenceAt = p.EvidenceAt.UTC()
 		o.Park = &p
 		return nil
 	}
@@ -100,15 +100,16 @@ func CompleteObligation(op, id string) Transition {
 	}
 }
 
-// DischargeDestroyed completes the local chores of a lost box whose disks an
-// operator declared destroyed.
+// DischargeDestroyed completes the local chores of a box whose disks an operator
+// declared destroyed: a box that is gone, whether this host lost it or had left
+// it before.
 func DischargeDestroyed(d termfence.Destroyed) Transition {
 	return func(c *Claim) error {
 		switch {
 		case d.Box() == "":
 			return wrong("no declaration that a disk is destroyed")
-		case !c.IsLost(d.Box()):
-			return wrong("%s is not lost for this host", d.Box())
+		case d.Box() == c.Op.Exec:
+			return wrong("%s executes: the host is to leave it first", d.Box())
 		case !c.Owes(d.Box(), ParkLocal) && !contains(c.Touched, d.Box()):
 			return ErrAlreadyRecorded
 		}

@@ -98,10 +98,10 @@ func TestABoxThatPutItsStateAwayHoldsNone(t *testing.T) {
 	refused(t, o, hostclaim.CompleteObligation("op-2", "x"), hostclaim.ErrWrongState, "is live")
 }
 
-func TestOnlyALostBoxIsDischargedByItsDestroyedDisk(t *testing.T) {
+func TestABoxIsDischargedByItsDestroyedDiskOnceTheHostHasLeftIt(t *testing.T) {
 	o := upTo(t, "relocated")
 	refused(t, o, hostclaim.DischargeDestroyed(termfence.Destroyed{}), hostclaim.ErrWrongState, "no declaration")
-	refused(t, o, discharge(t, target), hostclaim.ErrWrongState, "not lost")
+	refused(t, o, discharge(t, target), hostclaim.ErrWrongState, "executes")
 	o = then(t, o, discharge(t, source))
 	require.Equal(t, []string{hostclaim.ParkGeneration}, kinds(o.Claim))
 	require.Equal(t, []string{target.Box}, o.Claim.Touched)

@@ -15,6 +15,9 @@ type NewHost struct {
 	Region       string
 }
 
+// maxText is the longest text in a claim, in bytes.
+const maxText = 256
+
 // LocationOf is where everything of one incarnation lies in its region's data
 // bucket.
 func LocationOf(host, incarnation string) string { return "instances/" + host + "/" + incarnation }
@@ -78,6 +81,9 @@ func CancelCreate(op, reason string) Transition {
 	return func(c *Claim) error {
 		if err := c.creating(op); err != nil {
 			return err
+		}
+		if len(reason) > maxText {
+			return wrong("reason is %d bytes, at most %d", len(reason), maxText)
 		}
 		c.cancel(reason)
 		return nil

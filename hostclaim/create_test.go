@@ -1,6 +1,7 @@
 package hostclaim_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ func TestACreateIsCompletedByTheSelectedBoxAlone(t *testing.T) {
 }
 
 func TestACancelledCreateIsNotCompletedAfterwards(t *testing.T) {
+	refused(t, upTo(t, "creating"), hostclaim.CancelCreate("op-1", strings.Repeat("a", 257)), hostclaim.ErrWrongState, "257 bytes")
 	o := then(t, upTo(t, "creating"), hostclaim.CancelCreate("op-1", "late"))
 	require.Nil(t, o.Claim.Holder)
 	refused(t, o, hostclaim.CompleteCreate("op-1", source.Box, source.Enrollment), hostclaim.ErrStaleOp, "")

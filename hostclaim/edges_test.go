@@ -50,10 +50,10 @@ var edges = []edge{
 	{"installed", "probing", "ToProbing"},
 	{"installed", "pinning", "FenceExhaustedTarget FenceTargetWithoutSpare"},
 
-	{"probing", "probing", "RecordLocalInstall BeginProbeAttempt AdmitWriter EndSession PublishGeneration RecordProbe FenceSource MarkStuck"},
+	{"probing", "probing", "RecordLocalInstall BeginProbeAttempt AdmitWriter EndSession PublishGeneration RecordProbe FenceSource"},
 	{"probing", "probe-failed", "ToProbeFailed MarkStuck"},
-	{"probing", "installed", "ReplaceTarget AbandonTarget Resolve"},
-	{"probing", "pinning", "ReplaceTarget FenceExhaustedTarget FenceTargetWithoutSpare Resolve"},
+	{"probing", "installed", "ReplaceTarget AbandonTarget"},
+	{"probing", "pinning", "ReplaceTarget FenceExhaustedTarget FenceTargetWithoutSpare"},
 	{"probing", "serving", "CompleteRelocation"},
 
 	{"probe-failed", "probe-failed", "EndSession JournalRelease FenceSource MarkStuck"},

@@ -85,6 +85,9 @@ func (c *Claim) reassign(box string) error {
 // that had released already is only lost.
 func FenceSource(op string, source Gone, now time.Time) Transition {
 	return func(c *Claim) error {
+		if c.Op.ID == op && c.Op.Kind == Parking && c.IsLost(source.Evidence.Box()) {
+			return ErrAlreadyRecorded
+		}
 		if err := c.runs(op, Relocating, Deleting); err != nil {
 			return err
 		}

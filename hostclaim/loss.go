@@ -20,6 +20,9 @@ type AutomaticLoss struct {
 	Timers    string           `json:"timers"`    // what is known of its timers
 }
 
+// disksGone is why nothing of a box is left to be cleared.
+const disksGone = "its disks went with it"
+
 // What is known of the timers of a box that is gone: those of a fenced box are
 // as it published them last, those of a declared one may have fired since.
 const (
@@ -72,7 +75,7 @@ func (c *Claim) retainLoss(g Gone, f Fence, box, role string) {
 		return
 	}
 	if g.discharges() {
-		l.Discharge = g.Volumes.Reason()
+		l.Discharge = disksGone
 	}
 	for _, r := range c.Holder.Admissions {
 		if r.Box == box {

@@ -9,6 +9,9 @@ import (
 // acknowledged.
 func PinFailover(op string, now time.Time) Transition {
 	return func(c *Claim) error {
+		if c.Op.ID == op && c.Op.Phase == Pinning {
+			return ErrAlreadyRecorded
+		}
 		if err := c.at(op, Starting); err != nil {
 			return err
 		}
@@ -35,6 +38,7 @@ func PinKey(host, op string, gen uint64) string {
 // was released.
 func JournalPin(op string, p Pin) Transition {
 	return func(c *Claim) error {
+		p.ListedAt = p.ListedAt.UTC()
 		if c.Op.ID == op && c.Op.Journal.Pin != nil {
 			if *c.Op.Journal.Pin == p {
 				return ErrAlreadyRecorded

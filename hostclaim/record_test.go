@@ -27,6 +27,7 @@ func TestValidateRefusesEveryBrokenRule(t *testing.T) {
 		{"serving", "host", "host", func(c *hostclaim.Claim) { c.Host = "Notes.Example" }},
 		{"serving", "gen 0", "gen is 0", func(c *hostclaim.Claim) { c.Gen = 0 }},
 		{"serving", "no write nonce", "write is", func(c *hostclaim.Claim) { c.Write = "" }},
+		{"serving", "too long a name of who began", "op.by is 257 bytes", func(c *hostclaim.Claim) { c.Op.By = strings.Repeat("a", 257) }},
 		{"serving", "no holder", "without a holder", func(c *hostclaim.Claim) { c.Holder = nil }},
 		{"serving", "free with a holder", "a free host has holder", func(c *hostclaim.Claim) { c.Op.Kind = hostclaim.Free }},
 		{"serving", "incarnation", "holder.incarnation", func(c *hostclaim.Claim) { c.Holder.Incarnation = "a/b" }},

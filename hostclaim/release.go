@@ -37,13 +37,13 @@ func JournalRelease(op string, r Release) Transition {
 		}
 		h := c.Holder
 		r.Generation = h.Generation
-		if !c.releasing() {
+		was := c.Op.Journal.Release
+		switch {
+		case was != nil && *was == r:
+			return ErrAlreadyRecorded
+		case !c.releasing():
 			return wrong("nothing is released in %s", c.Op.where())
-		}
-		if was := c.Op.Journal.Release; was != nil {
-			if *was == r {
-				return ErrAlreadyRecorded
-			}
+		case was != nil:
 			return wrong("another release is journaled: %s", was.Receipt)
 		}
 		if err := c.checkRelease(r); err != nil {
@@ -101,6 +101,9 @@ func (c *Claim) ofCurrentSession(r Release) bool {
 // which acknowledges before it is handed anything; in releasing next is zero.
 func PinAfterRelease(op string, receipt stopevidence.Receipt, next Member, now time.Time) Transition {
 	return func(c *Claim) error {
+		if c.pinnedOn(op, receipt, next) {
+			return ErrAlreadyRecorded
+		}
 		if err := c.at(op, Releasing, ProbeFailed); err != nil {
 			return err
 		}
@@ -126,6 +129,13 @@ func PinAfterRelease(op string, receipt stopevidence.Receipt, next Member, now t
 		c.Op.enter(Pinning, now)
 		return nil
 	}
+}
+
+// pinnedOn reports whether the operation went on to pinning on this very receipt.
+func (c *Claim) pinnedOn(op string, s stopevidence.Receipt, next Member) bool {
+	r := c.Op.Journal.Release
+	return c.Op.ID == op && c.Op.Phase == Pinning && r != nil && (next == Member{} || next == c.Op.Target()) &&
+		s.Ref() == stopevidence.Ref{Key: r.Receipt, SHA256: r.ReceiptSHA256}
 }
 
 // checkReceipt holds a stop receipt to the release that the executor journaled

@@ -128,8 +128,8 @@ func Acknowledge(op, box, enrollment string) Transition {
 }
 
 // CancelDrain gives a drain up that cannot begin, while the source executes: an
-// acknowledgement was missing for [DrainDeadline], or no target is left. The
-// source serves on under its stamp.
+// acknowledgement was missing for [DrainDeadline], or no target is left and the
+// operation stuck. The source serves on under its stamp.
 func CancelDrain(op string, now time.Time) Transition {
 	return func(c *Claim) error {
 		if c.Op.ID == op && c.Op.Kind == Serving {
@@ -138,13 +138,13 @@ func CancelDrain(op string, now time.Time) Transition {
 		if err := c.runs(op, Relocating); err != nil {
 			return err
 		}
-		late := !now.Before(c.Op.StartedAt.Add(DrainDeadline)) && !c.Op.Acknowledged()
+		from := c.Op.StartedAt.Add(DrainDeadline)
+		late := !c.Op.Acknowledged() && !now.Before(from)
 		switch {
 		case c.Op.Phase != Starting || !c.Op.sourceExecutes():
 			return wrong("only a drain that is starting is cancelled, not %s", c.Op.where())
-		case !late && c.Op.Journal.Stuck == nil && c.mayReplace():
-			return wrong("started at %s, acknowledged by all: %t, %d targets left: it may still begin",
-				c.Op.StartedAt, c.Op.Acknowledged(), c.replacements()-c.Op.Journal.Replacements)
+		case !late && c.Op.Journal.Stuck == nil:
+			return wrong("acknowledged by all: %t, waits until %s: it may still begin", c.Op.Acknowledged(), from)
 		}
 		c.finish()
 		return nil

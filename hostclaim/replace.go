@@ -86,7 +86,7 @@ func AbandonTarget(op string, next Member, prepared string, now time.Time) Trans
 // a move whose region lost its only box.
 func NameTarget(op string, next Member, now time.Time) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == op && next == c.Op.Target() {
+		if c.Op.ID == op && next.Box != "" && next == c.Op.Target() {
 			return ErrAlreadyRecorded
 		}
 		if err := c.at(op, Pinning); err != nil {

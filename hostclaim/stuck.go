@@ -30,9 +30,12 @@ type Stuck struct {
 	Since  time.Time   `json:"since"`
 }
 
-// MarkStuck hands an operation that cannot go on by itself to an operator.
-// Facts stay legal: evidence, a release, the end of a session; and a source that
-// executes in starting may be admitted. Nothing else is until [Resolve].
+// MarkStuck hands an operation that cannot go on by itself to an operator. It
+// ends the attempts of a target, so that one which is alive can release.
+//
+// Facts stay legal: evidence of every kind, a release, the end of a session. A
+// source that executes in starting may be admitted, and the drain be cancelled.
+// Nothing else is legal until [Resolve].
 func MarkStuck(op string, why StuckReason, now time.Time) Transition {
 	return func(c *Claim) error {
 		if err := c.runs(op, Relocating, Deleting); err != nil {
@@ -44,13 +47,16 @@ func MarkStuck(op string, why StuckReason, now time.Time) Transition {
 			}
 			return wrong("%s", c.Op.where())
 		}
-		if c.Op.Phase == Installed && c.Op.Journal.LocalInstall != nil {
+		switch {
+		case c.Op.Phase == Installed && c.Op.Journal.LocalInstall != nil:
 			return wrong("%s can be probed: nothing is missing", c.Op.Exec)
+		case c.Op.Phase == Probing && c.probed(c.Op.Journal.Probe):
+			return wrong("session %d of %s has passed its probe: nothing is missing", c.Holder.Session, c.Op.Exec)
 		}
 		if err := c.checkStuck(why, now); err != nil {
 			return err
 		}
-		if why == ReceiptLost {
+		if c.Op.Phase == Probing {
 			c.failProbe(now)
 		}
 		c.stick(why, now)
@@ -141,7 +147,7 @@ func Resolve(op string, r resolution.Resolution, proof Proof, prepared string, n
 		j := &c.Op.Journal
 		why := j.Stuck.Reason
 		j.Resolutions = append(j.Resolutions, r.Ref().Key)
-		j.Stuck, j.AcceptEmpty = nil, r.AcceptEmpty()
+		j.Stuck, j.AcceptEmpty = nil, j.AcceptEmpty || r.AcceptEmpty()
 		j.Granted++
 		next := Member{Box: r.Box(), Enrollment: r.Enrollment()}
 		switch {

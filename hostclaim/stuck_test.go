@@ -29,6 +29,8 @@ func reasons(t *testing.T) map[hostclaim.StuckReason]map[string]stuckFrom {
 	named, install := relocation.Now.Add(hostclaim.AckDeadline), phaseAt.Add(15*time.Minute)
 	large := drainUpTo(t, "installed")
 	large.Claim.Op.Journal.Pin.Size = 7e9
+	notReady := drainUpTo(t, "installing")
+	notReady.Claim = replaced(t, notReady)
 	spent := func(o hostclaim.Observed) hostclaim.Observed {
 		o.Claim.Op.Journal.Replacements = hostclaim.MaxReplacements
 		return o
@@ -58,6 +60,7 @@ func reasons(t *testing.T) map[hostclaim.StuckReason]map[string]stuckFrom {
 			"installing":                 {drainUpTo(t, "installing"), install},
 			"installed":                  {drainUpTo(t, "installed"), install},
 			"installed, from 7 GB":       {large, install.Add(7 * time.Minute)},
+			"its next is not ready":      {notReady, notReady.Claim.Op.Journal.PhaseSince.Add(15 * time.Minute)},
 			"installing with none spare": {exhausted(t, "installing"), install},
 		},
 		hostclaim.PinUncovered: {"pinning": {drainUpTo(t, "pinning"), time.Time{}}, "a failover": {upTo(t, "pinning"), time.Time{}}},

@@ -13,6 +13,9 @@ func (c *Claim) validOp() error {
 	if o.Kind != Relocating && o.Phase != "" {
 		return fmt.Errorf("op.phase is %q in %s", o.Phase, o.Kind)
 	}
+	if len(o.By) > maxText {
+		return fmt.Errorf("op.by is %d bytes, at most %d", len(o.By), maxText)
+	}
 	exec, participants := o.Exec, o.Participants
 	switch o.Kind {
 	case Free:

@@ -79,14 +79,43 @@ func Decode[T any](b []byte) (T, error) {
 	if err := json.Unmarshal(b, &v, options); err != nil {
 		return zero, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	again, err := Encode(v)
-	if err != nil {
+	again := compared{with: b}
+	if err := json.MarshalWrite(&again, &v, options); err != nil {
 		return zero, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	if !bytes.Equal(again, b) {
-		return zero, fmt.Errorf("%w: not in its one encoding, from byte %d", ErrMalformed, firstDifference(again, b))
+	if string(again.with[again.same:]) != "\n" {
+		return zero, fmt.Errorf("%w: not in its one encoding, from byte %d", ErrMalformed, again.same)
 	}
 	return v, nil
+}
+
+// compared is a writer that takes only the bytes that it is compared with.
+type compared struct {
+	with []byte
+	same int // how many were written
+}
+
+func (c *compared) Write(p []byte) (int, error) {
+	n := commonPrefix(p, c.with[c.same:])
+	c.same += n
+	if n < len(p) {
+		return n, fmt.Errorf("not in its one encoding, from byte %d", c.same)
+	}
+	return n, nil
+}
+
+// commonPrefix is how many bytes a and b begin with in common.
+func commonPrefix(a, b []byte) int {
+	n := min(len(a), len(b))
+	if bytes.Equal(a[:n], b[:n]) {
+		return n
+	}
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
 }
 
 // Digest is the SHA-256 of b in lower-case hex, the form in which records cite
@@ -102,14 +131,4 @@ func Nonce() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
 	return hex.EncodeToString(b[:])
-}
-
-func firstDifference(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

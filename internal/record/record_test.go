@@ -1,6 +1,8 @@
 package record_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,8 @@ type sample struct {
 
 var full = sample{V: 1, Name: "a", Count: 1<<64 - 1, At: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC),
 	Wait: 90 * time.Second, Tags: []string{"x"}, Notes: map[string]string{"b": "2", "a": "1"}}
+
+var large = sample{V: 1, Name: strings.Repeat("n", 9000), At: full.At, Tags: strings.Fields(strings.Repeat("some-tag ", 1000))}
 
 func TestGolden(t *testing.T) { recordtest.Golden(t, "sample", full) }
 
@@ -62,7 +66,60 @@ func TestDecodeRefusesWhatEncodeDoesNotWrite(t *testing.T) {
 	}
 }
 
+func TestDecodeComparesAllOfALargeRecord(t *testing.T) {
+	good, err := record.Encode(large)
+	require.NoError(t, err)
+	_, err = record.Decode[sample](good)
+	require.NoError(t, err)
+	for at, c := range good {
+		if c != ',' && c != '}' {
+			continue
+		}
+		_, err := record.Decode[sample](slices.Insert(slices.Clone(good), at, ' '))
+		require.ErrorIs(t, err, record.ErrMalformed)
+		require.ErrorContains(t, err, fmt.Sprintf("from byte %d", at))
+	}
+}
+
 func TestEncodeRefusesInvalidUTF8(t *testing.T) {
 	_, err := record.Encode(sample{Name: "\xff"})
 	require.Error(t, err)
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for _, s := range sizes {
+		b.Run(s.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := record.Encode(&s.value); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, s := range sizes {
+		b.Run(s.name, func(b *testing.B) {
+			body, err := record.Encode(s.value)
+			require.NoError(b, err)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := record.Decode[sample](body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// sizes are what the benchmarks run on.
+var sizes = []struct {
+	name  string
+	value sample
+}{
+	{"small", full},
+	{"large", large},
 }
