@@ -57,7 +57,8 @@ func (c *Claim) abandonPrepared() {
 }
 
 // ToInstalled accepts the build of the prepared generation, after a fresh read
-// of all of it. Nobody builds it again.
+// of all of it. Nobody builds it again. The build of a pin without a database
+// may do without an install manifest.
 func ToInstalled(op string, a PreparedAuthority, now time.Time) Transition {
 	return func(c *Claim) error {
 		if c.Op.ID == op && c.Op.Journal.PreparedAuthority != nil {
@@ -87,7 +88,7 @@ func (c *Claim) checkAuthority(a PreparedAuthority) error {
 	switch {
 	case a.Generation != j.Prepared:
 		return wrong("the build is of %q, not %q", a.Generation, j.Prepared)
-	case a.InstallManifest == "" || a.SHA256 == "":
+	case (a.InstallManifest == "") != (a.SHA256 == ""), a.SHA256 == "" && pin.TXID > 0:
 		return wrong("the build of %q names no install manifest", a.Generation)
 	case a.SnapshotTXID != pin.TXID:
 		return wrong("the build is at TXID %d, the pin at %d", a.SnapshotTXID, pin.TXID)
