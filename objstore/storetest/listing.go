@@ -179,12 +179,11 @@ func (b bench) churn(ctx context.Context) (phantoms []string, err error) {
 	g, _ := errgroup.WithContext(ctx)
 	for _, key := range keys {
 		g.Go(func() error {
-			for wctx.Err() == nil {
-				if _, err := b.Put(ctx, key, unique(), objstore.Always()); err != nil {
+			for { // once at least, however soon the listings are done
+				if _, err := b.Put(ctx, key, unique(), objstore.Always()); err != nil || wctx.Err() != nil {
 					return err
 				}
 			}
-			return nil
 		})
 	}
 	for range 50 {
