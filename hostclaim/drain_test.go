@@ -163,6 +163,7 @@ func TestASourceIsAskedToReleaseOnceEverybodyIsReady(t *testing.T) {
 	refused(t, then(t, drainUpTo(t, "starting"), ack(target)), ask, hostclaim.ErrWrongState, "acknowledged")
 	refused(t, upTo(t, "acknowledged"), ask, hostclaim.ErrWrongState, "a failover has no source")
 	refused(t, drainUpTo(t, "acknowledged"), hostclaim.ToReleasing("op-1", phaseAt), hostclaim.ErrStaleOp, "")
+	refused(t, drainUpTo(t, "acknowledged"), hostclaim.PinFailover("op-2", phaseAt), hostclaim.ErrWrongState, "box-1 still executes")
 	refused(t, drainUpTo(t, "releasing"), ask, hostclaim.ErrAlreadyRecorded, "")
 	refused(t, drainUpTo(t, "pinning"), ask, hostclaim.ErrWrongState, "phase is \"pinning\"")
 	before := drainUpTo(t, "acknowledged").Claim
@@ -192,6 +193,7 @@ func TestADrainIsCancelledOnlyWhereItCannotBegin(t *testing.T) {
 	}
 	cancel := hostclaim.CancelDrain("op-2", due.Add(time.Hour))
 	refused(t, drainUpTo(t, "acknowledged"), cancel, hostclaim.ErrWrongState, "it may still begin")
+	refused(t, exhausted(t, "acknowledged"), cancel, hostclaim.ErrWrongState, "it may still begin")
 	refused(t, drainUpTo(t, "releasing"), cancel, hostclaim.ErrWrongState, "starting is cancelled")
 	refused(t, upTo(t, "starting"), cancel, hostclaim.ErrWrongState, "starting is cancelled")
 	refused(t, drainUpTo(t, "starting"), hostclaim.CancelDrain("op-1", due), hostclaim.ErrStaleOp, "")

@@ -63,6 +63,7 @@ func TestOnlyATerminationWithItsOwnDisksDischargesLocalChores(t *testing.T) {
 			c := then(t, o, hostclaim.FenceSource("op-2", row.gone, diedAt)).Claim
 			require.Equal(t, want, c.Obligations, "nothing but the owner changes")
 			require.Equal(t, !row.clear, len(c.Touched) == 1, c.Touched)
+			require.Equal(t, row.clear, c.EvidenceRefs[0].Discharge != "", "a person is told")
 		})
 	}
 }
@@ -82,6 +83,14 @@ func TestADischargedBoxOwesNothingAtCompletion(t *testing.T) {
 		require.Equal(t, !g.Volumes.Discharged(), o.Claim.Owes(target.Box, hostclaim.ParkLocal))
 		require.True(t, o.Claim.Owes(source.Box, hostclaim.ParkLocal))
 	}
+}
+
+// TestADrainedBoxThatIsDestroyedLaterOwesNothing: it is not lost for this host,
+// and no operation is about it any more.
+func TestADrainedBoxThatIsDestroyedLaterOwesNothing(t *testing.T) {
+	o := then(t, drainUpTo(t, "relocated"), hostclaim.DischargeDestroyed(fencetest.Destroyed(t, source.Box, source.Enrollment, testRegion)))
+	require.False(t, o.Claim.Owes(source.Box, hostclaim.ParkLocal))
+	require.Equal(t, []string{target.Box}, o.Claim.Touched)
 }
 
 func TestALossSaysWhatIsKnownOfItsBox(t *testing.T) {
@@ -123,6 +132,18 @@ func TestEvidenceThatWasReportedIsNotRetainedAgain(t *testing.T) {
 	o = then(t, o, hostclaim.ReportLoss(id), hostclaim.ReplaceTarget("op-2", dead, spare, "p-2", due))
 	require.Empty(t, o.Claim.EvidenceRefs)
 	require.Equal(t, []string{id}, o.Claim.LossRefs)
+}
+
+// TestAFirstCitationStands: a box that was declared lost may be terminated
+// afterwards. What the operation relied on already is not cited anew.
+func TestAFirstCitationStands(t *testing.T) {
+	due := diedAt.Add(hostclaim.SpareDeadline)
+	o := then(t, drainUpTo(t, "installing"), hostclaim.FenceTargetWithoutSpare("op-2", declared(t, target), due))
+	before := o.Claim
+	c := then(t, o, hostclaim.ReplaceTarget("op-2", discharged(t, target), spare, "p-2", due)).Claim
+	require.Equal(t, before.Op.Journal.Fences, c.Op.Journal.Fences)
+	require.Equal(t, before.EvidenceRefs, c.EvidenceRefs)
+	require.Equal(t, before.LossRefs, c.LossRefs)
 }
 
 // control is a control bucket with a signed roster.

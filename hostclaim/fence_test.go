@@ -42,6 +42,8 @@ func TestASourceThatDiesBeforeItReleasedMakesAFailoverInPlace(t *testing.T) {
 				want = diedAt
 			}
 			require.Equal(t, want, c.Op.Journal.PhaseSince)
+			_, found := stored(t, hostclaim.Observed{Claim: c})
+			require.Equal(t, c, found.Claim, "as whoever reads it finds it")
 		})
 	}
 }
@@ -149,6 +151,15 @@ func TestASourceIsFencedOnlyOnEvidenceAboutIt(t *testing.T) {
 	refused(t, upTo(t, "serving"), hostclaim.FenceSource("op-1", lostAt(t, source, diedAt), diedAt), hostclaim.ErrWrongState, "serving")
 }
 
+func TestASourceThatAnOperatorMadeTheTargetDiesAsTheTarget(t *testing.T) {
+	o := plant(drainUpTo(t, "installing"), hostclaim.InstallOverdue)
+	o = then(t, o, resolve(t, o, source, hostclaim.Proof{}))
+	refused(t, o, fenceSource(t), hostclaim.ErrWrongState, "box-1 is the target now: replace it")
+	c := then(t, o, hostclaim.ReplaceTarget("op-2", lostAt(t, source, diedAt), spare, "p-2", diedAt)).Claim
+	require.Equal(t, spare.Box, c.Op.Exec)
+	require.Equal(t, "target", c.EvidenceRefs[0].Role)
+}
+
 func TestASourceThatDiesWhileItsHostIsDeletedIsParked(t *testing.T) {
 	o := then(t, upTo(t, "serving"), hostclaim.BeginDelete("op-3", "console", source, diedAt))
 	c := then(t, o, hostclaim.FenceSource("op-3", lostAt(t, source, diedAt), diedAt)).Claim
@@ -158,6 +169,7 @@ func TestASourceThatDiesWhileItsHostIsDeletedIsParked(t *testing.T) {
 	require.Equal(t, "source", c.EvidenceRefs[0].Role)
 	require.True(t, c.Owes(source.Box, hostclaim.ParkLocal))
 	require.True(t, c.Owes("", hostclaim.ParkReplica))
+	refused(t, hostclaim.Observed{Host: testHost, Claim: c}, hostclaim.FenceSource("op-3", lostAt(t, source, diedAt), diedAt), hostclaim.ErrAlreadyRecorded, "")
 }
 
 // exhausted is a drain at a stage, with no replacement left.

@@ -25,7 +25,6 @@ func ToInstalling(op, prepared string, now time.Time) Transition {
 		if err := c.checkFresh(prepared); err != nil {
 			return err
 		}
-		c.abandonPrepared()
 		c.install(prepared, now)
 		return nil
 	}
@@ -45,15 +44,6 @@ func (c *Claim) handOver(p Phase, now time.Time) {
 	j := &c.Op.Journal
 	j.InstallStamp, j.LocalInstall = c.Holder.Stamp, nil
 	j.ProbeAttempts, j.ProbeAdmission, j.Probe = 0, 0, nil
-}
-
-// abandonPrepared drops a prepared generation that nobody opened.
-func (c *Claim) abandonPrepared() {
-	j := &c.Op.Journal
-	if j.Prepared != "" && !c.preparedOpened() {
-		j.Abandoned = add(j.Abandoned, j.Prepared)
-	}
-	j.Prepared, j.PreparedStamp, j.PreparedAuthority = "", 0, nil
 }
 
 // ToInstalled accepts the build of the prepared generation, after a fresh read

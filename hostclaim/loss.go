@@ -64,15 +64,11 @@ func (c *Claim) PendingLosses() []WritesLost {
 	return pending
 }
 
-// retainLoss keeps what the evidence means until a person was told. Its id is
-// derived, so a replay adds nothing.
+// retainLoss keeps what the evidence means until a person was told.
 func (c *Claim) retainLoss(g Gone, f Fence, box, role string) {
 	l := AutomaticLoss{ID: lossID(c.Op.ID, box, f.SHA256), Op: c.Op.ID, Box: box, Role: role, Fence: f, Timers: timersPublished}
 	if f.Declared {
 		l.Timers = timersUnknown
-	}
-	if contains(c.LossRefs, l.ID) {
-		return
 	}
 	if g.discharges() {
 		l.Discharge = disksGone

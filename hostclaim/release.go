@@ -81,8 +81,6 @@ func (c *Claim) checkRelease(r Release) error {
 		return wrong("the release names no stop receipt")
 	case r.Session == 0 && r.Final != Position{}:
 		return wrong("no writer was ever admitted: it cannot end at %s", r.Final)
-	case r.Session == 0:
-		return nil
 	case h.Ended != nil && h.Ended.Final != r.Final:
 		return wrong("session %d ended at %s, not %s", r.Session, h.Ended.Final, r.Final)
 	}
@@ -124,7 +122,6 @@ func PinAfterRelease(op string, receipt stopevidence.Receipt, next Member, now t
 			c.name(next, now)
 			c.uninstall()
 		}
-		c.Op.Journal.Pin = nil
 		c.vacate()
 		c.Op.enter(Pinning, now)
 		return nil

@@ -142,9 +142,31 @@ func TestAPinReachesWhatWasReleasedEachHalfByItself(t *testing.T) {
 	refused(t, o, with(func(p *hostclaim.Position) { p.TXID-- }), hostclaim.ErrWrongState, "does not reach what box-1 released")
 	refused(t, o, with(func(p *hostclaim.Position) { p.FilesSeq-- }), hostclaim.ErrWrongState, "does not reach what box-1 released")
 	then(t, o, with(func(p *hostclaim.Position) { p.TXID++; p.FilesSeq++ }))
+	sized := pinOf(o.Claim)
+	sized.Size = -1
+	refused(t, o, hostclaim.JournalPin("op-2", sized), hostclaim.ErrWrongState, "size is -1")
 	c := drainUpTo(t, "pinned").Claim
 	require.Equal(t, pinned, c.Op.Journal.Pin.Position)
 	require.Equal(t, hostclaim.None, c.Op.Exec)
+}
+
+// TestALostAnswerIsSettledByLookingAgain: the step that was made is found as
+// recorded, also where the operation has moved on.
+func TestALostAnswerIsSettledByLookingAgain(t *testing.T) {
+	o := drainUpTo(t, "released")
+	pin := hostclaim.PinAfterRelease("op-2", stopOf(t, o.Claim), hostclaim.Member{}, phaseAt)
+	moved := then(t, o, pin)
+	refused(t, moved, pin, hostclaim.ErrAlreadyRecorded, "")
+	refused(t, moved, hostclaim.JournalRelease("op-2", releaseOf(t, o.Claim, pinned)), hostclaim.ErrAlreadyRecorded, "")
+	o = targetReleased(t)
+	pin = hostclaim.PinAfterRelease("op-2", stopOf(t, o.Claim), spare, phaseAt)
+	refused(t, then(t, o, pin), pin, hostclaim.ErrAlreadyRecorded, "")
+	refused(t, upTo(t, "pinning"), hostclaim.PinFailover("op-2", epoch), hostclaim.ErrAlreadyRecorded, "")
+
+	zoned := pinOf(moved.Claim)
+	zoned.ListedAt = zoned.ListedAt.In(time.FixedZone("", 3600))
+	_, found := stored(t, then(t, moved, hostclaim.JournalPin("op-2", zoned)))
+	refused(t, found, hostclaim.JournalPin("op-2", zoned), hostclaim.ErrAlreadyRecorded, "")
 }
 
 // TestAPinOfASessionThatWroteNothingIsItsBaseline: a session that ended before

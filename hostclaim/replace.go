@@ -165,7 +165,7 @@ func (c *Claim) resume(prepared string, now time.Time) error {
 		if err := c.checkFresh(prepared); err != nil {
 			return err
 		}
-		c.abandonPrepared()
+		j.Abandoned = add(j.Abandoned, j.Prepared)
 		c.install(prepared, now)
 	}
 	return nil

@@ -101,6 +101,22 @@ func TestTheNextOpensTheBuildThatItInherited(t *testing.T) {
 	require.Nil(t, o.Claim.Holder.Admissions[1].WritesLost, "the source's release still vouches")
 }
 
+// TestAForeignReceiptInTheJournalAllowsNoProbing, whoever planted it there.
+func TestAForeignReceiptInTheJournalAllowsNoProbing(t *testing.T) {
+	for text, change := range map[string]func(*hostclaim.LocalInstall){
+		"the receipt is of box-3":        func(l *hostclaim.LocalInstall) { l.Box = spare.Box },
+		"the receipt is of box-2 as enr": func(l *hostclaim.LocalInstall) { l.Enrollment = "enr-9" },
+		"of installation 13, not 12":     func(l *hostclaim.LocalInstall) { l.InstallStamp++ },
+		"of files manifest ff66":         func(l *hostclaim.LocalInstall) { l.SHA256 = "ff66" },
+	} {
+		o := drainUpTo(t, "received")
+		change(o.Claim.Op.Journal.LocalInstall)
+		refused(t, o, hostclaim.ToProbing("op-2", phaseAt), hostclaim.ErrWrongState, text)
+	}
+	refused(t, drainUpTo(t, "installed"), hostclaim.ToProbing("op-2", phaseAt), hostclaim.ErrWrongState, "has no receipt of installation")
+	refused(t, drainUpTo(t, "probing"), hostclaim.ToProbing("op-2", phaseAt), hostclaim.ErrAlreadyRecorded, "")
+}
+
 func TestATargetThatDiesAfterItOpenedIsAFailoverFromWhatItWrote(t *testing.T) {
 	probeFailed := failedProbe(t, "opened")
 	for name, o := range map[string]hostclaim.Observed{"probing": drainUpTo(t, "opened"), "probe-failed": probeFailed,
@@ -252,6 +268,7 @@ func TestALiveTargetThatDoesWhatItIsAskedIsNotAbandoned(t *testing.T) {
 	late := phaseAt.Add(24 * time.Hour)
 	refused(t, targetReleased(t), hostclaim.AbandonTarget("op-2", spare, "p-2", late), hostclaim.ErrWrongState, "left only by its release")
 	refused(t, drainUpTo(t, "installing"), hostclaim.AbandonTarget("op-1", spare, "p-2", late), hostclaim.ErrStaleOp, "")
+	refused(t, drainUpTo(t, "installing"), hostclaim.AbandonTarget("op-2", spare, "p-1", late), hostclaim.ErrWrongState, "not fresh")
 	refused(t, drainUpTo(t, "relocated"), hostclaim.AbandonTarget("op-2", spare, "p-2", late), hostclaim.ErrWrongState, "serving")
 
 	// The claim itself proves that a target never wrote, also where it forgot the opening.
@@ -322,7 +339,10 @@ func TestATargetIsNamedOnlyWhereThereIsNone(t *testing.T) {
 	refused(t, o, hostclaim.NameTarget("op-2", source, phaseAt), hostclaim.ErrWrongState, "is the source")
 	refused(t, o, hostclaim.NameTarget("op-1", spare, phaseAt), hostclaim.ErrStaleOp, "")
 	refused(t, o, hostclaim.NameTarget("op-2", hostclaim.Member{Box: spare.Box}, phaseAt), hostclaim.ErrWrongState, "enrollment")
+	refused(t, o, hostclaim.NameTarget("op-2", hostclaim.Member{}, phaseAt), hostclaim.ErrWrongState, "next")
 	refused(t, upTo(t, "starting"), hostclaim.NameTarget("op-2", spare, phaseAt), hostclaim.ErrWrongState, "phase is \"starting\"")
+	pinnedOnly := then(t, o, hostclaim.JournalPin("op-2", pinOf(o.Claim)))
+	refused(t, pinnedOnly, hostclaim.ToInstalling("op-2", "p-1", phaseAt), hostclaim.ErrWrongState, "no target is named")
 	o = then(t, o, hostclaim.NameTarget("op-2", spare, phaseAt))
 	require.Equal(t, spare, o.Claim.Op.Target())
 	require.Equal(t, phaseAt, o.Claim.Op.Journal.TargetSince)
@@ -331,4 +351,28 @@ func TestATargetIsNamedOnlyWhereThereIsNone(t *testing.T) {
 	require.Zero(t, o.Claim.Op.Journal.Replacements, "nobody was replaced")
 	refused(t, o, hostclaim.NameTarget("op-2", spare, phaseAt), hostclaim.ErrAlreadyRecorded, "")
 	then(t, o, ack(spare))
+}
+
+// TestAFailoverSurvivesTheDeathOfItsTargetInEveryPhase: each session that was
+// cut off is declared exactly once.
+func TestAFailoverSurvivesTheDeathOfItsTargetInEveryPhase(t *testing.T) {
+	for _, stage := range []string{"starting", "acknowledged", "pinning", "pinned", "installing", "installed", "attempt", "opened"} {
+		t.Run(stage, func(t *testing.T) {
+			o := then(t, upTo(t, stage), hostclaim.ReplaceTarget("op-2", lostAt(t, target, diedAt), spare, "p-2", diedAt))
+			require.Equal(t, hostclaim.Failover, o.Claim.Op.Reason())
+			served := carriedOn(t, o)
+			require.Equal(t, spare.Box, served.Op.Exec)
+			var lost []string
+			for _, w := range served.PendingLosses() {
+				lost = append(lost, w.Box)
+			}
+			want := []string{source.Box}
+			if stage == "opened" {
+				want = append(want, target.Box)
+			}
+			require.Equal(t, want, lost)
+			require.Equal(t, []string{source.Box, target.Box}, served.Lost)
+			require.Len(t, served.EvidenceRefs, 2)
+		})
+	}
 }

@@ -53,6 +53,11 @@ func TestAResolutionIsOfThisStuckOperation(t *testing.T) {
 	refused(t, o, hostclaim.Resolve("op-2", resolution.Resolution{}, hostclaim.Proof{}, "r-1", decidedAt), hostclaim.ErrWrongState, "the resolution is of \"\"")
 	refused(t, o, hostclaim.Resolve("op-1", resolution.Resolution{}, hostclaim.Proof{}, "r-1", decidedAt), hostclaim.ErrStaleOp, "")
 	running := drainUpTo(t, "installing")
+	asked := plant(drainUpTo(t, "releasing"), hostclaim.ReleaseOverdue)
+	for _, m := range []hostclaim.Member{source, target} {
+		m.Enrollment = "enr-9"
+		refused(t, asked, resolve(t, asked, m, hostclaim.Proof{}), hostclaim.ErrWrongState, "not enr-9")
+	}
 	refused(t, running, resolve(t, running, target, hostclaim.Proof{}), hostclaim.ErrWrongState, "is not stuck")
 	lost, owing := plant(running, hostclaim.NoSpare), plant(running, hostclaim.NoSpare)
 	lost.Claim.Lost = []string{spare.Box}
@@ -292,6 +297,19 @@ func TestAPinThatIsNotCoveredIsGivenUpByAnOperator(t *testing.T) {
 				RemoteMaxTXID: row.pin.Position.TXID}, served.PendingLosses()[0])
 		})
 	}
+}
+
+func TestThatNothingIsLeftIsAcceptedForTheWholeOperation(t *testing.T) {
+	o := then(t, drainUpTo(t, "pinning"), hostclaim.MarkStuck("op-2", hostclaim.PinUncovered, phaseAt))
+	rec := decision(o, target)
+	rec.AcceptEmpty = true
+	o = then(t, o, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), hostclaim.Proof{}, "r-1", decidedAt))
+	p := pinOf(o.Claim)
+	p.Position, p.FilesSHA256 = hostclaim.Position{}, ""
+	o = then(t, o, hostclaim.JournalPin("op-2", p), hostclaim.ToInstalling("op-2", "p-1", decidedAt))
+	o = plant(o, hostclaim.InstallOverdue)
+	o = then(t, o, resolve(t, o, target, hostclaim.Proof{}))
+	require.Equal(t, target.Box, carriedOn(t, o).Op.Exec, "a later decision does not take it back")
 }
 
 func TestADeletionIsGoneOnWithByItsExecutorAlone(t *testing.T) {

@@ -40,6 +40,7 @@ func reasons(t *testing.T) map[hostclaim.StuckReason]map[string]stuckFrom {
 			"not ready in starting": {exhausted(t, "source ready"), named},
 			"installing":            {exhausted(t, "installing"), install},
 			"probing":               {exhausted(t, "attempt"), probeFailedAt},
+			"probing, opened":       {exhausted(t, "opened"), probeFailedAt},
 			"probe-failed":          {spent(failedProbe(t, "opened")), probeFailedAt},
 			"released":              {spent(targetReleased(t)), probeFailedAt},
 		},
@@ -47,6 +48,7 @@ func reasons(t *testing.T) map[hostclaim.StuckReason]map[string]stuckFrom {
 			"not ready in starting":       {drainUpTo(t, "source ready"), named.Add(10 * time.Minute)},
 			"not ready after the release": {drainUpTo(t, "starting"), named.Add(10 * time.Minute)},
 			"installed":                   {drainUpTo(t, "installed"), install.Add(10 * time.Minute)},
+			"probing, opened":             {drainUpTo(t, "opened"), probeFailedAt.Add(10 * time.Minute)},
 			"probe-failed unopened":       {failedProbe(t, "attempt"), probeFailedAt.Add(10 * time.Minute)},
 			"probe-failed":                {failedProbe(t, "opened"), probeFailedAt.Add(10 * time.Minute)},
 			"released":                    {targetReleased(t), probeFailedAt.Add(10 * time.Minute)},
@@ -82,10 +84,14 @@ func TestAnOperationIsStuckFromTheSecondThatItsReasonApplies(t *testing.T) {
 				o := then(t, row.o, mark)
 				before, c := row.o.Claim.Clone(), o.Claim
 				require.Equal(t, &hostclaim.Stuck{Reason: why, Gen: c.Gen, Since: now}, c.Op.Journal.Stuck)
-				if why != hostclaim.ReceiptLost {
-					before.Gen, before.Op.Journal.Stuck = c.Gen, c.Op.Journal.Stuck
-					require.Equal(t, before, c.Clone(), "nothing else changes")
+				before.Gen, before.Op.Journal.Stuck = c.Gen, c.Op.Journal.Stuck
+				if before.Op.Phase == hostclaim.Probing {
+					before.Op.Phase, before.Op.Journal.PhaseSince = hostclaim.ProbeFailed, now
+					if before.Op.Journal.PreparedOpened != "" {
+						before.Op.Journal.Release = nil
+					}
 				}
+				require.Equal(t, before, c.Clone(), "nothing else changes, but that a live target is to release")
 				refused(t, o, mark, hostclaim.ErrAlreadyRecorded, "")
 				other := hostclaim.PinUncovered
 				if why == other {
@@ -124,12 +130,13 @@ func TestAReasonThatDoesNotApplyIsRefused(t *testing.T) {
 	}
 	refused(t, exhausted(t, "received"), hostclaim.MarkStuck("op-2", hostclaim.ReplacementsUsedUp, late), hostclaim.ErrWrongState, "can be probed: nothing is missing")
 	refused(t, drainUpTo(t, "releasing"), hostclaim.MarkStuck("op-2", "bad luck", late), hostclaim.ErrWrongState, "unknown reason")
+	refused(t, drainUpTo(t, "probed"), hostclaim.MarkStuck("op-2", hostclaim.NoSpare, late), hostclaim.ErrWrongState, "has passed its probe")
 	refused(t, failedProbe(t, "opened"), hostclaim.MarkStuck("op-2", hostclaim.ReplacementsUsedUp, late), hostclaim.ErrWrongState, "0 of 2")
 	refused(t, drainUpTo(t, "releasing"), hostclaim.MarkStuck("op-1", hostclaim.ReleaseOverdue, late), hostclaim.ErrStaleOp, "")
 	refused(t, upTo(t, "serving"), hostclaim.MarkStuck("op-1", hostclaim.ReleaseOverdue, late), hostclaim.ErrWrongState, "serving")
 }
 
-func TestALostReceiptMakesTheLiveTargetRelease(t *testing.T) {
+func TestAStuckTargetThatHasWrittenIsToRelease(t *testing.T) {
 	o := then(t, drainUpTo(t, "opened"), hostclaim.MarkStuck("op-2", hostclaim.ReceiptLost, probeFailedAt))
 	c := o.Claim
 	require.Equal(t, hostclaim.ProbeFailed, c.Op.Phase)
