@@ -44,6 +44,8 @@ func CheckRef(ref string) error {
 		return fmt.Errorf("%w: %q has %d bytes, a reference has 1 to 63", ErrBadRef, ref, len(ref))
 	case strings.ContainsFunc(ref, notInLabel):
 		return fmt.Errorf("%w: %q is not one DNS label of [a-z0-9-]", ErrBadRef, ref)
+	case ref == "none":
+		return fmt.Errorf("%w: %q is what a claim says where no box executes", ErrBadRef, ref)
 	case ref[0] == '-' || ref[len(ref)-1] == '-':
 		return fmt.Errorf("%w: %q starts or ends with a hyphen", ErrBadRef, ref)
 	}

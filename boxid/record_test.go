@@ -44,7 +44,7 @@ func TestCheckRef(t *testing.T) {
 	for _, good := range []string{"a", "7", "box-1", "a--b", "az-09", long} {
 		require.NoError(t, boxid.CheckRef(good), good)
 	}
-	for _, bad := range []string{"", "a.b", "Box", "box_1", "-a", "a-", "-", "a/b", "..", "a b", "é", "a\n", long + "4"} {
+	for _, bad := range []string{"", "a.b", "Box", "box_1", "-a", "a-", "-", "a/b", "..", "a b", "é", "a\n", long + "4", "none"} {
 		require.ErrorIs(t, boxid.CheckRef(bad), boxid.ErrBadRef, bad)
 	}
 }

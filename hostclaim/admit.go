@@ -7,7 +7,8 @@ type Coverage string
 
 const (
 	// Uncovered: nothing does. The admission declares the predecessor's session
-	// lost beyond what its baseline holds of it.
+	// lost beyond what its baseline holds of it. It is refused where the
+	// predecessor is vouched for.
 	Uncovered Coverage = ""
 
 	// CleanReturn: the predecessor recorded its end, and the baseline reaches
@@ -97,7 +98,11 @@ func AdmitWriter(a Admission) Transition {
 
 func (c *Claim) admitted(a Admission) bool {
 	h := c.Holder
-	return h != nil && h.Session > 0 && h.Generation == a.NewGeneration && h.WriterBox == a.Box && c.Op.ID == a.Op
+	if h == nil || h.Session == 0 || h.Ended != nil || c.Op.ID != a.Op || c.Op.Exec != a.Box || !c.writes() {
+		return false
+	}
+	r := h.Admissions[len(h.Admissions)-1]
+	return r.Box == a.Box && r.Generation == a.NewGeneration && r.Coverage == a.Coverage && r.Baseline == a.Baseline
 }
 
 func (c *Claim) mayAdmit(a Admission) error {
@@ -160,7 +165,7 @@ func (c *Claim) mayProbe(a Admission) error {
 	if j.ProbeAdmission >= j.ProbeAttempts {
 		return wrong("attempt %d has admitted: begin the next one first", j.ProbeAdmission)
 	}
-	if c.preparedOpened() {
+	if c.PreparedOpened() {
 		return c.checkFresh(a.NewGeneration)
 	}
 	switch {
@@ -174,9 +179,9 @@ func (c *Claim) mayProbe(a Admission) error {
 	return nil
 }
 
-// preparedOpened reports whether a writer was ever admitted to the current
-// prepared generation.
-func (c *Claim) preparedOpened() bool {
+// PreparedOpened reports whether a writer was ever admitted to the current
+// prepared generation. False: the next admission in probing opens it.
+func (c *Claim) PreparedOpened() bool {
 	p := c.Op.Journal.Prepared
 	if p == "" {
 		return false
@@ -210,7 +215,7 @@ func (c *Claim) checkFresh(generation string) error {
 func (c *Claim) checkCoverage(a Admission) error {
 	switch a.Coverage {
 	case Uncovered:
-		return nil
+		return c.checkUncovered(a)
 	case CleanReturn:
 		return c.checkCleanReturn(a)
 	case Released:
@@ -221,12 +226,25 @@ func (c *Claim) checkCoverage(a Admission) error {
 	return wrong("unknown coverage %q", a.Coverage)
 }
 
+// checkUncovered refuses to declare lost what something vouches for.
+func (c *Claim) checkUncovered(a Admission) error {
+	switch {
+	case c.Holder.Session == 0:
+		return nil
+	case c.checkCleanReturn(a) == nil:
+		return wrong("nothing is lost: session %d ended at what the baseline reaches: ask for %q", c.Holder.Session, CleanReturn)
+	case c.checkReleased(a) == nil:
+		return wrong("nothing is lost: session %d released what the baseline reaches: ask for %q", c.Holder.Session, Released)
+	}
+	return nil
+}
+
 func (c *Claim) checkCleanReturn(a Admission) error {
 	end := c.Holder.Ended
 	if end == nil {
 		return wrong("clean-return: session %d did not record its end", c.Holder.Session)
 	}
-	if !c.reaches(a.Baseline, end.Final) {
+	if !c.Reaches(a.Baseline, end.Final) {
 		return wrong("clean-return: baseline %s does not reach the final position %s", a.Baseline, end.Final)
 	}
 	return nil
@@ -244,7 +262,7 @@ func (c *Claim) checkReleased(a Admission) error {
 	case !c.ofCurrentSession(*j.Release):
 		return wrong("released: the release is of session %d of %q on %s, the predecessor is %d of %q on %s",
 			j.Release.Session, j.Release.Generation, j.Release.Box, c.Holder.Session, c.Holder.Generation, c.Holder.WriterBox)
-	case !c.reaches(a.Baseline, j.Release.Final):
+	case !c.Reaches(a.Baseline, j.Release.Final):
 		return wrong("released: baseline %s does not reach the release %s", a.Baseline, j.Release.Final)
 	}
 	return nil
@@ -260,7 +278,10 @@ func (c *Claim) admit(a Admission) {
 		r.WritesLost = c.writesLost(a.Baseline)
 	}
 	if !a.KeepStamp {
-		c.execute(a.Box)
+		c.execute(c.Op.executor())
+	}
+	if a.Baseline.Generation != "" {
+		c.Op.Journal.AcceptEmpty = false
 	}
 	if c.Op.Phase == Probing {
 		j := &c.Op.Journal
@@ -276,7 +297,7 @@ func (c *Claim) admit(a Admission) {
 
 func (c *Claim) writesLost(baseline Position) *WritesLost {
 	h := c.Holder
-	w := &WritesLost{ID: lossID(h.Incarnation, fmt.Sprint(h.Session)), Box: h.WriterBox, Session: h.Session, Generation: h.Generation}
+	w := &WritesLost{ID: derivedID(h.Incarnation, fmt.Sprint(h.Session)), Box: h.WriterBox, Session: h.Session, Generation: h.Generation}
 	if baseline.Generation == h.Generation {
 		w.RemoteMaxTXID = baseline.TXID
 	}

@@ -68,3 +68,71 @@ func TestAdmissionsAreTrimmedOnlyWhenTheirLossWasReported(t *testing.T) {
 	require.Len(t, clean.Claim.Holder.Admissions, 8)
 	require.Len(t, lossy.Claim.Holder.Admissions, 20, "20 losses that nobody was told of; the first admission lost nothing")
 }
+
+// TestAnAdmissionIsRecordedOnlyWhileItStands: whoever looks again after a lost
+// answer starts a writer on ErrAlreadyRecorded.
+func TestAnAdmissionIsRecordedOnlyWhileItStands(t *testing.T) {
+	before := drainUpTo(t, "starting")
+	a := readmission(before.Claim, "g-2")
+	o := then(t, before, hostclaim.AdmitWriter(a))
+	refused(t, o, hostclaim.AdmitWriter(a), hostclaim.ErrAlreadyRecorded, "")
+	for name, change := range map[string]func(*hostclaim.Admission){
+		"another baseline":   func(a *hostclaim.Admission) { a.Baseline.TXID-- },
+		"another coverage":   func(a *hostclaim.Admission) { a.Coverage = hostclaim.CleanReturn },
+		"another box":        func(a *hostclaim.Admission) { a.Box = target.Box },
+		"another generation": func(a *hostclaim.Admission) { a.NewGeneration = "g-3" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := a
+			change(&other)
+			_, err := o.Next("nonce", hostclaim.AdmitWriter(other))
+			require.ErrorIs(t, err, hostclaim.ErrWrongState)
+		})
+	}
+	final := hostclaim.Position{Generation: "g-2", TXID: 3, FilesGeneration: "g-2", FilesSeq: 1}
+	ended := then(t, o, hostclaim.EndSession(source.Box, o.Claim.Holder.Session, final))
+	refused(t, ended, hostclaim.AdmitWriter(a), hostclaim.ErrWrongState, "observed 2 of")
+	later := then(t, o, hostclaim.AdmitWriter(readmission(o.Claim, "g-3")))
+	refused(t, later, hostclaim.AdmitWriter(a), hostclaim.ErrWrongState, "observed 2 of")
+
+	released := then(t, o, ack(source), ack(target), hostclaim.ToReleasing("op-2", phaseAt))
+	released = then(t, released, hostclaim.JournalRelease("op-2", releaseOf(t, released.Claim, final)))
+	refused(t, released, hostclaim.AdmitWriter(a), hostclaim.ErrWrongState, "nobody is admitted in relocating releasing")
+	unended := released
+	unended.Claim = released.Claim.Clone()
+	unended.Claim.Holder.Ended = nil
+	refused(t, unended, hostclaim.AdmitWriter(a), hostclaim.ErrWrongState, "nobody is admitted in relocating releasing")
+
+	// A target that is to open P has admitted nothing of its source's.
+	attempt := drainUpTo(t, "attempt")
+	foreign := hostclaim.Admission{Op: "op-2", Box: target.Box, NewGeneration: "g-1"}
+	attempt.Claim.Holder.Ended = nil
+	refused(t, attempt, hostclaim.AdmitWriter(foreign), hostclaim.ErrWrongState, "phase is \"probing\"")
+
+	dead := then(t, o, fenceSource(t), ack(target), hostclaim.PinFailover("op-2", diedAt))
+	refused(t, dead, hostclaim.AdmitWriter(a), hostclaim.ErrWrongState, "nobody is admitted")
+	p := pinOf(dead.Claim)
+	p.ListedAt = decidedAt
+	dead = then(t, dead, hostclaim.JournalPin("op-2", p), hostclaim.ToInstalling("op-2", "p-1", diedAt), hostclaim.ToInstalled("op-2", built, diedAt))
+	dead = then(t, dead, hostclaim.RecordLocalInstall("op-2", installOf(dead.Claim)), hostclaim.ToProbing("op-2", diedAt))
+	refused(t, dead, hostclaim.AdmitWriter(a), hostclaim.ErrWrongState, "phase is \"probing\"")
+}
+
+// TestNothingIsDeclaredLostThatIsVouchedFor: an uncovered admission would tell
+// a person of a loss that there is not.
+func TestNothingIsDeclaredLostThatIsVouchedFor(t *testing.T) {
+	o := then(t, upTo(t, "serving"), hostclaim.EndSession(source.Box, 2, pinned))
+	a := readmission(o.Claim, "g-2")
+	refused(t, o, hostclaim.AdmitWriter(a), hostclaim.ErrWrongState, "ask for \"clean-return\"")
+	short := a
+	short.Baseline.TXID--
+	require.Len(t, then(t, o, hostclaim.AdmitWriter(short)).Claim.PendingLosses(), 1, "the store does not hold what the session ended at")
+
+	opening := drainUpTo(t, "attempt")
+	uncovered := hostclaim.AdmitWriter(openingOf(opening.Claim, hostclaim.Uncovered))
+	refused(t, opening, uncovered, hostclaim.ErrWrongState, "nothing is lost")
+	opening.Claim.Holder.Ended = nil
+	refused(t, opening, uncovered, hostclaim.ErrWrongState, "ask for \"released\"")
+	opening.Claim.Op.Journal.Release = nil
+	require.Len(t, then(t, opening, uncovered).Claim.PendingLosses(), 1)
+}

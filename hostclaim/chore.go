@@ -189,7 +189,7 @@ func (c *Claim) owe(o Obligation) {
 	if c.Holder != nil {
 		o.Incarnation, o.Region = c.Holder.Incarnation, c.Holder.Region
 	}
-	o.ID = o.Kind + "." + lossID(o.Incarnation, o.Op, o.Box, o.Region, o.Generation, fmt.Sprint(c.Gen))
+	o.ID = o.Kind + "." + derivedID(o.Incarnation, o.Op, o.Box, o.Region, o.Generation, fmt.Sprint(c.Gen))
 	c.Obligations = append(c.Obligations, o)
 }
 

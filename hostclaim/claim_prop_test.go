@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -26,7 +27,7 @@ var (
 	ctx   = context.Background()
 	epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-	sequences = flag.Int("sequences", 3000, "how many sequences TestManySequences drives")
+	sequences = flag.Int("sequences", walkedSequences, "how many sequences TestManySequences drives")
 	seed      = flag.Uint64("seed", 0, "the first of them")
 )
 
@@ -41,33 +42,40 @@ func TestProperties(t *testing.T) {
 //
 //	go test ./hostclaim -run TestManySequences -timeout 0 -args -sequences=1000000
 func TestManySequences(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // what a sequence leaves behind is all it costs
-	o := claimtest.Options{Proofs: claimtest.NewProofs(t)}
+	if *sequences <= walkedSequences && *seed == 0 {
+		t.Log(walk(t).report)
+		return
+	}
+	drive(t, *seed, *sequences, claimtest.Options{Proofs: claimtest.NewProofs(t)})
+}
+
+// drive runs sequences, and tells how far it is.
+func drive(t *testing.T, seed uint64, sequences int, o claimtest.Options) claimtest.Report {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // what a sequence leaves behind is half of its cost
 	var all claimtest.Report
-	for n := range uint64(*sequences) {
-		r, err := claimtest.Run(*seed+n, o)
+	for n := range uint64(sequences) {
+		r, err := claimtest.Run(seed+n, o)
 		require.NoError(t, err)
 		all.Add(r)
-		if (n+1)%100_000 == 0 {
+		if (n+1)%10_000 == 0 {
 			t.Log(all)
 		}
 	}
-	t.Log(all)
-	if *sequences >= 3000 && *seed == 0 {
-		requireReached(t, all)
-	}
+	return all
 }
 
-// requireReached holds the generator to what a weak one would never see.
-func requireReached(t *testing.T, r claimtest.Report) {
-	t.Helper()
+// TestTheSequencesReachWhatMattersMost holds the generator to what a weak one
+// would never see.
+func TestTheSequencesReachWhatMattersMost(t *testing.T) {
+	r := walk(t).report
 	require.NotZero(t, r.Resolved, "no operator resolved anything")
-	for _, line := range strings.Split(strings.TrimSpace(reached), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(reached), "\n") {
 		where, step, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		step, fault, _ := strings.Cut(step, " / ")
 		kind, phase, _ := strings.Cut(where, " ")
 		want := claimtest.Tuple{Kind: hostclaim.Kind(kind), Phase: hostclaim.Phase(phase), Step: step, Fault: claimtest.Fault(fault)}
-		require.NotZero(t, r.Tuples[want], "%s was never reached", line)
+		assert.NotZero(t, r.Tuples[want], "%s was never reached", line)
 	}
 }
 
@@ -90,7 +98,6 @@ const reached = `
 	relocating starting: replace target
 	relocating starting: abandon target
 	relocating starting: cancel drain
-	relocating starting: fence target without spare
 	relocating releasing: admit
 	relocating releasing: fence source
 	relocating releasing: journal release / lost answer
@@ -141,27 +148,24 @@ const reached = `
 // of boxes.
 func TestAClaimWhoseLossesAreReportedStaysSmall(t *testing.T) {
 	const limit = 64 << 10
-	steps := 6000
+	steps := 5000
 	if testing.Short() {
 		steps = 1000
 	}
-	for s := range uint64(3) {
-		choice := rand.New(rand.NewPCG(s, 0))
-		w := claimtest.NewWorld(claimtest.NewProofs(t), 40)
-		o := hostclaim.Observed{Host: w.Host}
-		largest := 0
-		for range steps {
-			befall(w, o.Claim, choice)
-			o = reported(t, w, neglected(w, o, choice))
-			body, err := record.Encode(o.Claim)
-			require.NoError(t, err)
-			largest = max(largest, len(body))
-			require.Less(t, len(body), limit, "seed %d: %d boxes lost, %d chores, %d admissions",
-				s, len(o.Claim.Lost), len(o.Claim.Obligations), len(o.Claim.Holder.Admissions))
-		}
-		t.Logf("seed %d: the largest of %d claims has %d bytes; %d boxes are lost", s, o.Claim.Gen, largest, len(o.Claim.Lost))
-		require.Greater(t, len(o.Claim.Lost), 24)
+	choice := rand.New(rand.NewPCG(1, 0))
+	w := claimtest.NewWorld(claimtest.NewProofs(t), 60)
+	o := hostclaim.Observed{Host: w.Host}
+	largest := 0
+	for range steps {
+		befall(w, o.Claim, choice)
+		o = reported(t, w, neglected(w, o, choice))
+		body, err := record.Encode(o.Claim)
+		require.NoError(t, err)
+		largest = max(largest, len(body))
+		require.Less(t, len(body), limit, "%d boxes lost, %d chores", len(o.Claim.Lost), len(o.Claim.Obligations))
 	}
+	t.Logf("the largest of %d claims has %d bytes; %d boxes are lost", o.Claim.Gen, largest, len(o.Claim.Lost))
+	require.True(t, testing.Short() || len(o.Claim.Lost) > 24)
 }
 
 // befall lets boxes die and others come, time pass, and apps write.
@@ -173,12 +177,17 @@ func befall(w *claimtest.World, c *hostclaim.Claim, choice *rand.Rand) {
 	if n := len(w.Generations); n > 0 {
 		w.Upload(w.Generations[n-1].ID)
 	}
-	if c == nil || choice.IntN(60) > 0 {
+	if c == nil || choice.IntN(15) > 0 {
 		return
 	}
-	lost := len(c.Lost)
+	able := 0 // to take the host
+	for _, b := range w.Boxes {
+		if !b.Gone() && !c.Owes(b.Ref, hostclaim.ParkLocal) {
+			able++
+		}
+	}
 	for _, ref := range []string{c.Op.Exec, c.Op.Target().Box} {
-		if b := w.Box(ref); b != nil && !b.Gone() && lost < 36 && choice.IntN(2) == 0 {
+		if b := w.Box(ref); b != nil && !b.Gone() && able > 3 && choice.IntN(2) == 0 {
 			w.Fence(ref)
 		}
 	}
@@ -190,7 +199,8 @@ func neglected(w *claimtest.World, o hostclaim.Observed, choice *rand.Rand) host
 	from := choice.IntN(len(list))
 	for i := range list {
 		s := list[(from+i)%len(list)]
-		if strings.HasPrefix(s.Name, "complete park") || s.Name == "begin delete" || s.Name == "disks destroyed" {
+		switch s.Name {
+		case "begin delete", "cancel create", "disks destroyed", "complete park-local", "complete park-generation", "complete park-replica":
 			continue
 		}
 		c, err := o.Next("w", s.Transition)

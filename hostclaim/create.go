@@ -27,10 +27,12 @@ func LocationOf(host, incarnation string) string { return "instances/" + host + 
 // once and never substituted.
 func BeginCreate(n NewHost, op, by string, now time.Time, selected Member) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == op && c.Op.Kind == Creating {
+		if c.Op.ID == op && c.Op.Kind == Creating && c.Holder.Incarnation == n.Incarnation && c.Op.Intent.Selected == selected {
 			return ErrAlreadyRecorded
 		}
 		switch {
+		case c.cancelled(op):
+			return wrong("create %s was cancelled", op)
 		case c.Holder != nil || c.Op.Kind != Free:
 			return wrong("a host that is %s cannot be created", c.Op.Kind)
 		case contains(c.RetiredIncarnations, n.Incarnation):
@@ -57,7 +59,7 @@ func CompleteCreate(op, box, enrollment string) Transition {
 		if c.Op.ID != op {
 			return stale(c, op)
 		}
-		if c.Op.Kind == Serving && c.Op.Exec == box {
+		if c.Op.Kind == Serving && c.Op.executor() == (Member{box, enrollment}) {
 			return ErrAlreadyRecorded
 		}
 		if c.Op.Kind != Creating {
@@ -67,9 +69,8 @@ func CompleteCreate(op, box, enrollment string) Transition {
 			return wrong("%s as %s was not selected: %s as %s was",
 				box, enrollment, c.Op.Intent.Selected.Box, c.Op.Intent.Selected.Enrollment)
 		}
-		c.serve()
-		c.execute(box)
-		c.Op.Participants = []string{box}
+		c.execute(c.Op.Intent.Selected)
+		c.serve("")
 		return nil
 	}
 }
@@ -106,10 +107,14 @@ func CancelLostCreate(op string, selected Gone) Transition {
 }
 
 func (c *Claim) creating(op string) error {
-	if slices.ContainsFunc(c.CancelledCreates, func(x CancelledCreate) bool { return x.Op == op }) {
+	if c.cancelled(op) {
 		return ErrAlreadyRecorded
 	}
 	return c.runs(op, Creating)
+}
+
+func (c *Claim) cancelled(op string) bool {
+	return slices.ContainsFunc(c.CancelledCreates, func(x CancelledCreate) bool { return x.Op == op })
 }
 
 func (c *Claim) cancel(reason string) {
@@ -126,22 +131,23 @@ func (c *Claim) free() {
 	c.Op = Op{Kind: Free}
 }
 
-// serve ends the running operation; its id stays, so that a replay of its last
-// step is recognised.
-func (c *Claim) serve() {
-	c.Op.Kind, c.Op.Phase = Serving, ""
+// serve ends the running operation; its id and outcome stay, so that a replay of
+// its last step is recognised.
+func (c *Claim) serve(how Outcome) {
+	c.Op.Kind, c.Op.Phase, c.Op.Outcome = Serving, "", how
 	c.Op.Intent, c.Op.Journal = Intent{}, Journal{}
+	c.Op.Participants = []string{c.Op.Exec}
 }
 
 // execute is the one place where an executor is set and a stamp begins.
-func (c *Claim) execute(box string) {
-	c.Op.Exec = box
+func (c *Claim) execute(m Member) {
+	c.Op.Exec, c.Op.ExecEnrollment = m.Box, m.Enrollment
 	c.Holder.Stamp = c.Gen
-	c.Touched = add(c.Touched, box)
+	c.Touched = add(c.Touched, m.Box)
 }
 
 // vacate leaves the host without an executor.
-func (c *Claim) vacate() { c.Op.Exec = None }
+func (c *Claim) vacate() { c.Op.Exec, c.Op.ExecEnrollment = None, "" }
 
 func stale(c *Claim, op string) error {
 	return fmt.Errorf("%w: %s %s runs, not %s", ErrStaleOp, c.Op.Kind, c.Op.ID, op)

@@ -52,3 +52,30 @@ func TestACreateWhoseBoxIsGoneIsCancelledAtOnce(t *testing.T) {
 	refused(t, o, hostclaim.BeginCreate(again, "op-3", "console", epoch, source), hostclaim.ErrWrongState, "is lost")
 	then(t, o, hostclaim.BeginCreate(again, "op-3", "console", epoch, target))
 }
+
+func TestABeginningIsRecordedOnlyOfThisIncarnationOnThisBox(t *testing.T) {
+	o := upTo(t, "creating")
+	other := newHost
+	other.Incarnation = "inc-2"
+	refused(t, o, hostclaim.BeginCreate(other, "op-1", "console", epoch, source), hostclaim.ErrWrongState, "creating")
+	refused(t, o, hostclaim.BeginCreate(newHost, "op-1", "console", epoch, spare), hostclaim.ErrWrongState, "creating")
+	refused(t, upTo(t, "created"), hostclaim.CompleteCreate("op-1", source.Box, "enr-9"), hostclaim.ErrWrongState, "serving cannot be completed")
+}
+
+func TestACancelledCreateIsNotBegunAgain(t *testing.T) {
+	o := then(t, upTo(t, "creating"), hostclaim.CancelCreate("op-1", "late"))
+	again := newHost
+	again.Incarnation = "inc-2"
+	refused(t, o, hostclaim.BeginCreate(again, "op-1", "console", epoch, source), hostclaim.ErrWrongState, "create op-1 was cancelled")
+}
+
+// TestNoBoxIsNamedLikeNobody: a claim says none where no box executes.
+func TestNoBoxIsNamedLikeNobody(t *testing.T) {
+	nobody := hostclaim.Member{Box: hostclaim.None, Enrollment: "enr-0"}
+	refused(t, hostclaim.Observed{Host: testHost}, hostclaim.BeginCreate(newHost, "op-1", "console", epoch, nobody), hostclaim.ErrMalformed, "none")
+	r := relocation
+	r.Target = nobody
+	refused(t, upTo(t, "serving"), hostclaim.StartRelocation(r, hostclaim.Drain), hostclaim.ErrMalformed, "none")
+	dead := lostAt(t, target, diedAt)
+	refused(t, drainUpTo(t, "releasing"), hostclaim.ReplaceTarget("op-2", dead, nobody, "", diedAt), hostclaim.ErrWrongState, "none")
+}

@@ -15,9 +15,9 @@ const (
 )
 
 // InstallDeadline is how long a target may build or install size bytes of
-// database.
+// database: 15 minutes and one more per GB, up to a week.
 func InstallDeadline(size int64) time.Duration {
-	return 15*time.Minute + time.Duration(size/1e9)*time.Minute
+	return 15*time.Minute + time.Duration(min(size/1e9, 10_000))*time.Minute
 }
 
 // targetDue is when the target counts as making no progress. False: nothing is
@@ -25,7 +25,7 @@ func InstallDeadline(size int64) time.Duration {
 func (c *Claim) targetDue() (time.Time, bool) {
 	o, j := c.Op, c.Op.Journal
 	switch {
-	case o.Phase == ProbeFailed:
+	case o.Phase == ProbeFailed, o.Phase == Pinning && o.Target().Box == "":
 		return j.PhaseSince, true
 	case o.Phase == Probing:
 		return j.PhaseSince.Add(ProbeDeadline), true

@@ -1,6 +1,8 @@
 package hostclaim
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/carlosframework/regionha/stopevidence"
@@ -11,15 +13,16 @@ import (
 func BeginDelete(op, by string, executor Member, now time.Time) Transition {
 	return func(c *Claim) error {
 		switch {
-		case c.Op.ID == op && c.Op.Kind == Deleting:
+		case c.Op.ID == op && c.Op.Kind == Deleting && c.Op.Intent.Source == executor:
 			return ErrAlreadyRecorded
 		case c.Op.Kind != Serving:
 			return wrong("a host that is %s cannot be deleted", c.Op.Kind)
-		case c.Op.Exec != executor.Box:
-			return wrong("%s is not the executor, %s is", executor.Box, c.Op.Exec)
+		case c.Op.executor() != executor:
+			return wrong("%s as %s is not the executor, %s as %s is", executor.Box, executor.Enrollment, c.Op.Exec, c.Op.ExecEnrollment)
 		}
 		c.Op = Op{
-			Kind: Deleting, ID: op, By: by, StartedAt: now.UTC(), Exec: executor.Box, Participants: []string{executor.Box},
+			Kind: Deleting, ID: op, By: by, StartedAt: now.UTC(),
+			Exec: executor.Box, ExecEnrollment: executor.Enrollment, Participants: []string{executor.Box},
 			Intent: Intent{Region: c.Holder.Region, Source: executor},
 		}
 		c.Op.enter("", now)
@@ -38,8 +41,8 @@ func ParkAfterRelease(op string, receipt stopevidence.Receipt) Transition {
 		if err := c.runs(op, Deleting); err != nil {
 			return err
 		}
-		if c.Op.Journal.Stuck != nil {
-			return wrong("%s", c.Op.where())
+		if err := c.notStuck(); err != nil {
+			return err
 		}
 		if err := c.checkReceipt(receipt); err != nil {
 			return err
@@ -92,6 +95,14 @@ func BeginSweep(op, by string, residue []Residue, now time.Time) Transition {
 			return wrong("a host that is %s is not swept", c.Op.Kind)
 		case len(residue) == 0 || len(residue) > keepOthers:
 			return wrong("%d places to sweep, want 1 to %d", len(residue), keepOthers)
+		}
+		for i, r := range residue {
+			if err := cmp.Or(checkName("incarnation", r.Incarnation), checkName("region", r.Region)); err != nil {
+				return wrong("%v", err)
+			}
+			if slices.Contains(residue[:i], r) {
+				return wrong("%s in %s is to be swept twice", r.Incarnation, r.Region)
+			}
 		}
 		c.Op = Op{Kind: Parking, ID: op, By: by, StartedAt: now.UTC(), Exec: None}
 		for _, r := range residue {

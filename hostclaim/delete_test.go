@@ -40,7 +40,9 @@ func TestADeleteBeginsOnTheExecutorAndAdmitsNobody(t *testing.T) {
 	refused(t, o, hostclaim.StartRelocation(relocation, hostclaim.Drain), hostclaim.ErrWrongState, "deleting")
 	refused(t, o, hostclaim.AdmitWriter(hostclaim.Admission{Op: "op-9", Session: 2, Generation: "g-1", Box: source.Box,
 		NewGeneration: "g-2", Baseline: finalOfSource}), hostclaim.ErrWrongState, "nobody is admitted in deleting")
-	refused(t, o, hostclaim.PublishGeneration(source.Box, 2), hostclaim.ErrWrongState, "no generation is published")
+	refused(t, o, hostclaim.PublishGeneration(source.Box, 2), hostclaim.ErrAlreadyRecorded, "")
+	unpublished := then(t, upTo(t, "admitted"), hostclaim.BeginDelete("op-9", "console", source, epoch))
+	refused(t, unpublished, hostclaim.PublishGeneration(source.Box, 2), hostclaim.ErrWrongState, "no generation is published in deleting")
 	refused(t, o, hostclaim.EndSession(source.Box, 2, finalOfSource), hostclaim.ErrWrongState, "no session of box-1")
 }
 
@@ -104,8 +106,8 @@ func TestADeleteWhoseReleaseIsOverdueIsStuckUntilAnOperatorOrAFact(t *testing.T)
 	decided := func(m hostclaim.Member) resolution.Resolution {
 		return resolutiontest.Resolution(t, resolution.Record{Host: testHost, Op: "op-9", Gen: stuck.Claim.Gen, Box: m.Box, Enrollment: m.Enrollment})
 	}
-	refused(t, stuck, hostclaim.Resolve("op-9", decided(target), hostclaim.Proof{}, "", due), hostclaim.ErrWrongState, "no other box")
-	again := then(t, stuck, hostclaim.Resolve("op-9", decided(source), hostclaim.Proof{}, "", due))
+	refused(t, stuck, hostclaim.Resolve("op-9", decided(target), hostclaim.Proof{}, due), hostclaim.ErrWrongState, "no other box")
+	again := then(t, stuck, hostclaim.Resolve("op-9", decided(source), hostclaim.Proof{}, due))
 	require.Nil(t, again.Claim.Op.Journal.Stuck)
 	refused(t, again, hostclaim.MarkStuck("op-9", hostclaim.ReleaseOverdue, due), hostclaim.ErrWrongState, "applies from")
 }
@@ -148,4 +150,31 @@ func TestResidueOfAFreeHostIsParkedWithoutAHolder(t *testing.T) {
 	o = then(t, o, hostclaim.BindScope("op-9", second.ID, scopeOf(second)), hostclaim.CompleteObligation("op-9", second.ID))
 	require.Equal(t, hostclaim.Op{Kind: hostclaim.Free}, o.Claim.Op)
 	then(t, o, hostclaim.BeginCreate(again, "op-10", "console", epoch, source))
+}
+
+func TestADeleteIsOfItsExecutorInItsEnrollment(t *testing.T) {
+	served := upTo(t, "serving")
+	for _, enrollment := range []string{"", "enr-9"} {
+		other := hostclaim.Member{Box: source.Box, Enrollment: enrollment}
+		refused(t, served, hostclaim.BeginDelete("op-9", "console", other, epoch), hostclaim.ErrWrongState, "is not the executor, box-1 as enr-1 is")
+		refused(t, deleting(t), hostclaim.BeginDelete("op-9", "console", other, epoch), hostclaim.ErrWrongState, "deleting cannot be deleted")
+	}
+	foreign := deleting(t)
+	foreign.Claim.Op.Intent.Source.Enrollment = "enr-9"
+	require.ErrorContains(t, foreign.Claim.Validate(), "op.intent.source is {box-1 enr-9}")
+}
+
+func TestOnlyAPlaceThatCanBeIsSweptAndOnce(t *testing.T) {
+	free := then(t, upTo(t, "creating"), hostclaim.CancelCreate("op-1", "late"))
+	for text, residue := range map[string][]hostclaim.Residue{
+		"incarnation is \"\"":     {{Incarnation: "", Region: testRegion}},
+		"incarnation is \"../x\"": {{Incarnation: "inc-0", Region: testRegion}, {Incarnation: "../x", Region: testRegion}},
+		"region is \"a/b\"":       {{Incarnation: "inc-0", Region: "a/b"}},
+		"swept twice":             {{Incarnation: "inc-0", Region: testRegion}, {Incarnation: "inc-0", Region: testRegion}},
+	} {
+		refused(t, free, hostclaim.BeginSweep("op-3", "console", residue, epoch), hostclaim.ErrWrongState, text)
+	}
+	o := then(t, free, hostclaim.BeginSweep("op-3", "console",
+		[]hostclaim.Residue{{Incarnation: "inc-0", Region: testRegion}, {Incarnation: "inc-0", Region: "de"}}, epoch))
+	require.Len(t, o.Claim.Obligations, 2)
 }

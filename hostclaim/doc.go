@@ -9,44 +9,32 @@
 // compare-and-swap on the version that was observed. [Then] makes several
 // transitions one write.
 //
-// A transition takes no clock, no store and no randomness: times and ids come
-// in as arguments, and evidence comes in as a value that only its verifier can
-// make. So whoever holds a claim and its evidence can compute what may happen
-// next, and any worker can take over from any other. The transitions stand in
-// files named for what they are about; docs/claim.md is the map of them.
+// A transition takes no clock, no store and no randomness: times and ids are
+// arguments, and evidence is a value that only its verifier can make. So any
+// worker can take over from any other. docs/claim.md is the map of the steps.
 //
 // # Guarantees
 //
-//   - At most one box may write at any instant: [AdmitWriter] is legal for at
-//     most one box in every reachable claim.
+//   - [AdmitWriter] is legal for at most one box in every reachable claim.
 //   - Gen, Stamp and Session never decrease. Two admissions never share a
 //     session, nor a generation.
 //   - A prepared generation is opened at most once, and never rebuilt once its
 //     build was accepted.
-//   - A drain without a failure declares no loss. A failover that admits declares
-//     the predecessor's session exactly once, and an admission's baseline reaches
-//     everything that was not declared.
-//   - Every box that was ever handed the host, but the final executor, owes its
-//     clean-up or was discharged; every generation that was built and never
-//     opened is parked.
-//   - From every reachable claim, whichever boxes are alive, wedged or dead,
-//     serving or a named stuck is reached within the bounds; from every stuck
-//     claim some [Resolve] leads to serving.
-//   - Any byte string decodes to a valid claim or to an error, and encoding a
-//     decoded claim gives the same bytes.
-//   - Replaying a step from the same observation is [ErrConflict],
-//     [ErrAlreadyRecorded] or the same result, never a second effect.
+//   - A drain without a failure declares no loss; a failover declares its
+//     predecessor's session once; a baseline reaches all that was not declared.
+//   - Whatever a box or a build leaves behind is owed as a chore.
+//   - Whichever boxes are alive, wedged or dead, serving or a named stuck is
+//     reached in bounds, and some [Resolve] leads from stuck to serving.
+//   - Any bytes decode to a valid claim, which encodes to the same, or to an error.
+//   - A replayed step never has a second effect.
 //   - Evidence about one box never changes another box's execution.
 //
-// Package claimtest checks these sentences, for this package's drivers and for
-// yours.
+// Package claimtest checks these sentences, for any set of drivers.
 //
 // # Not guaranteed
 //
 // A claim cannot stop a process. A box reads its claim before every start
 // (internal/agent), keeps its own stamp under a lock (hostguard), and a writer
 // that lost its claim writes only to a generation that nobody reads any more
-// (hostdb). What proves that a box is gone is decided by termfence; that a
-// writer has stopped, by stopevidence. Deadlines bound waiting, and no safety
-// rests on them.
+// (hostdb). Deadlines bound waiting; no safety rests on them.
 package hostclaim

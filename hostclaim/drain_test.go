@@ -65,7 +65,7 @@ func TestARelocationIsRefused(t *testing.T) {
 			same, hostclaim.ErrWrongState, "box-2 is lost"},
 		"a target that owes a park-local": {hostclaim.Drain,
 			owes(hostclaim.Obligation{ID: "a", Kind: hostclaim.ParkLocal, Box: target.Box, Owner: "box:box-2"}),
-			same, hostclaim.ErrPendingChore, "target box-2"},
+			same, hostclaim.ErrPendingChore, "box-2 still owes this host a park-local"},
 		"a live source that owes a park-local": {hostclaim.Drain,
 			owes(hostclaim.Obligation{ID: "a", Kind: hostclaim.ParkLocal, Box: source.Box, Owner: "box:box-1"}),
 			same, hostclaim.ErrPendingChore, "source box-1"},
@@ -86,7 +86,7 @@ func TestARelocationIsRefused(t *testing.T) {
 		refused(t, o, hostclaim.StartRelocation(other, hostclaim.Drain), hostclaim.ErrWrongState, "cannot be relocated")
 	}
 	refused(t, drainUpTo(t, "starting"), hostclaim.StartRelocation(relocation, hostclaim.Drain), hostclaim.ErrAlreadyRecorded, "")
-	refused(t, drainUpTo(t, "relocated"), hostclaim.StartRelocation(relocation, hostclaim.Drain), hostclaim.ErrAlreadyRecorded, "")
+	refused(t, drainUpTo(t, "relocated"), hostclaim.StartRelocation(relocation, hostclaim.Drain), hostclaim.ErrWrongState, "operation op-2 is over")
 }
 
 func TestOnlyWhatARelocationWouldWriteOverStandsInItsWay(t *testing.T) {
@@ -186,7 +186,7 @@ func TestADrainIsCancelledOnlyWhereItCannotBegin(t *testing.T) {
 			refused(t, o, hostclaim.CancelDrain("op-2", due.Add(-time.Second)), hostclaim.ErrWrongState, "it may still begin")
 			c := then(t, o, hostclaim.CancelDrain("op-2", due)).Claim
 			require.Equal(t, hostclaim.Op{Kind: hostclaim.Serving, ID: "op-2", By: "box-9", StartedAt: relocation.Now,
-				Exec: source.Box, Participants: []string{source.Box}}, c.Op)
+				Exec: source.Box, ExecEnrollment: source.Enrollment, Outcome: hostclaim.Cancelled, Participants: []string{source.Box}}, c.Op)
 			require.Equal(t, o.Claim.Holder, c.Holder, "the source serves on under its stamp")
 			require.Empty(t, c.Obligations)
 		})
@@ -266,4 +266,32 @@ func TestAStartThatIsStillOnTheNetworkIsShutOutByTheNextWrite(t *testing.T) {
 	found, err = hostclaim.Read(ctx, s, testHost)
 	require.NoError(t, err)
 	require.Equal(t, spare, found.Claim.Op.Target(), "the dead box was never named")
+}
+
+// TestARelocationIsOfTheExecutorInItsEnrollment: with another one its source
+// could neither acknowledge nor be fenced.
+func TestARelocationIsOfTheExecutorInItsEnrollment(t *testing.T) {
+	o, r := upTo(t, "serving"), relocation
+	r.Source.Enrollment = "enr-9"
+	refused(t, o, hostclaim.StartRelocation(r, hostclaim.Drain), hostclaim.ErrWrongState, "box-1 executes as enr-1, not enr-9")
+	refused(t, o, hostclaim.StartFailover(r, lostAt(t, r.Source, diedAt)), hostclaim.ErrWrongState, "box-1 executes as enr-1, not enr-9")
+	require.Equal(t, []any{source.Box, source.Enrollment}, []any{o.Claim.Op.Exec, o.Claim.Op.ExecEnrollment})
+	for stage, m := range map[string]hostclaim.Member{"released": source, "pinned": {Box: hostclaim.None}, "installing": target, "relocated": target} {
+		op := drainUpTo(t, stage).Claim.Op
+		require.Equal(t, m, hostclaim.Member{Box: op.Exec, Enrollment: op.ExecEnrollment}, stage)
+	}
+}
+
+// TestACancellationWaitsForWhoeverWasNamedLast, a spare or a box that an
+// operator chose.
+func TestACancellationWaitsForWhoeverWasNamedLast(t *testing.T) {
+	late := relocation.Now.Add(hostclaim.DrainDeadline)
+	due := late.Add(hostclaim.DrainDeadline)
+	o := then(t, drainUpTo(t, "source ready"), hostclaim.ReplaceTarget("op-2", lostAt(t, target, diedAt), spare, "", late))
+	refused(t, o, hostclaim.CancelDrain("op-2", due.Add(-time.Second)), hostclaim.ErrWrongState, "it may still begin")
+	then(t, o, hostclaim.CancelDrain("op-2", due))
+
+	o = plant(drainUpTo(t, "source ready"), hostclaim.NoSpare)
+	o = then(t, o, resolve(t, o, spare, hostclaim.Proof{}))
+	refused(t, o, hostclaim.CancelDrain("op-2", decidedAt.Add(hostclaim.DrainDeadline-time.Second)), hostclaim.ErrWrongState, "it may still begin")
 }

@@ -34,21 +34,21 @@ var edges = []edge{
 	{"starting", "pinning", "PinFailover FenceExhaustedTarget FenceTargetWithoutSpare"},
 	{"starting", "serving", "CancelDrain Resolve"},
 
-	{"releasing", "releasing", "Acknowledge AdmitWriter EndSession PublishGeneration JournalRelease FenceSource FenceExhaustedTarget FenceTargetWithoutSpare ReplaceTarget AbandonTarget MarkStuck Resolve"},
+	{"releasing", "releasing", "Acknowledge AdmitWriter EndSession PublishGeneration JournalRelease FenceExhaustedTarget FenceTargetWithoutSpare ReplaceTarget AbandonTarget MarkStuck Resolve"},
 	{"releasing", "pinning", "PinAfterRelease FenceSource"},
 	{"releasing", "serving", "Resolve"},
 
 	{"pinning", "pinning", "Acknowledge JournalPin NameTarget FenceSource FenceExhaustedTarget FenceTargetWithoutSpare ReplaceTarget AbandonTarget MarkStuck Resolve"},
-	{"pinning", "installing", "ToInstalling ReplaceTarget Resolve"},
-	{"pinning", "installed", "ReplaceTarget Resolve"},
+	{"pinning", "installing", "ToInstalling ReplaceTarget"},
+	{"pinning", "installed", "ReplaceTarget"},
 
-	{"installing", "installing", "Acknowledge FenceSource ReplaceTarget AbandonTarget MarkStuck Resolve"},
+	{"installing", "installing", "Acknowledge FenceSource ReplaceTarget AbandonTarget MarkStuck"},
 	{"installing", "installed", "ToInstalled"},
-	{"installing", "pinning", "FenceExhaustedTarget FenceTargetWithoutSpare"},
+	{"installing", "pinning", "FenceExhaustedTarget FenceTargetWithoutSpare Resolve"},
 
-	{"installed", "installed", "Acknowledge RecordLocalInstall FenceSource ReplaceTarget AbandonTarget MarkStuck Resolve"},
+	{"installed", "installed", "Acknowledge RecordLocalInstall FenceSource ReplaceTarget AbandonTarget MarkStuck"},
 	{"installed", "probing", "ToProbing"},
-	{"installed", "pinning", "FenceExhaustedTarget FenceTargetWithoutSpare"},
+	{"installed", "pinning", "FenceExhaustedTarget FenceTargetWithoutSpare Resolve"},
 
 	{"probing", "probing", "RecordLocalInstall BeginProbeAttempt AdmitWriter EndSession PublishGeneration RecordProbe FenceSource"},
 	{"probing", "probe-failed", "ToProbeFailed MarkStuck"},
@@ -57,7 +57,7 @@ var edges = []edge{
 	{"probing", "serving", "CompleteRelocation"},
 
 	{"probe-failed", "probe-failed", "EndSession JournalRelease FenceSource MarkStuck"},
-	{"probe-failed", "installed", "ReplaceTarget AbandonTarget Resolve"},
+	{"probe-failed", "installed", "ReplaceTarget AbandonTarget"},
 	{"probe-failed", "pinning", "PinAfterRelease ReplaceTarget FenceExhaustedTarget FenceTargetWithoutSpare Resolve"},
 
 	{"deleting", "deleting", "JournalRelease MarkStuck Resolve"},

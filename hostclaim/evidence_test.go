@@ -238,3 +238,15 @@ func TestABoxDeclaredLostIsConsumedByEachHostInItsOwnRole(t *testing.T) {
 	refused(t, asTarget, hostclaim.FenceSource("op-2", evidence, diedAt), hostclaim.ErrWrongState, "is about box-2")
 	refused(t, started, hostclaim.ReplaceTarget("op-3", evidence, fourth, "", diedAt), hostclaim.ErrWrongState, "not box-3")
 }
+
+// TestAVerdictThatComesWithALaterCitationDischarges: disks are often known of
+// only after the box was seen to be gone.
+func TestAVerdictThatComesWithALaterCitationDischarges(t *testing.T) {
+	late := diedAt.Add(hostclaim.SpareDeadline)
+	o := then(t, drainUpTo(t, "installing"), hostclaim.FenceTargetWithoutSpare("op-2", lostAt(t, target, diedAt), late))
+	require.Contains(t, o.Claim.Touched, target.Box)
+	o = then(t, o, hostclaim.ReplaceTarget("op-2", discharged(t, target), spare, "p-2", late))
+	require.NotContains(t, o.Claim.Touched, target.Box)
+	require.Len(t, o.Claim.EvidenceRefs, 1, "it is lost once")
+	require.False(t, carriedOn(t, o).Owes(target.Box, hostclaim.ParkLocal))
+}

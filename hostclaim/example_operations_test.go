@@ -130,7 +130,8 @@ func ExampleReplaceTarget() {
 	// p-1 receipt kept: false
 }
 
-// A stuck operation waits for a person, and goes on as that person decided.
+// A stuck operation waits for a person, and goes on as that person decided, with
+// data that is chosen afresh.
 func ExampleResolve() {
 	o := upTo(tb{}, "installing")
 	late := epoch.Add(hostclaim.InstallDeadline(0))
@@ -139,11 +140,11 @@ func ExampleResolve() {
 	fmt.Println(err)
 	decided := resolutiontest.Resolution(tb{}, resolution.Record{Host: testHost, Op: "op-2", Gen: o.Claim.Gen,
 		Box: spare.Box, Enrollment: spare.Enrollment, Who: "ada", Why: "box-2 has a broken disk"})
-	apply(o, hostclaim.Resolve("op-2", decided, hostclaim.Proof{}, "p-2", late))
+	apply(o, hostclaim.Resolve("op-2", decided, hostclaim.Proof{}, late))
 	// Output:
 	// relocating installing exec="box-2"
 	// not legal in this state: relocating installing, which is stuck: install overdue
-	// relocating installing exec="box-3"
+	// relocating pinning exec="none"
 }
 
 // A deleted host is parked once its executor released it, and free once nothing

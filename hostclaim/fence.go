@@ -41,6 +41,9 @@ func (c *Claim) consume(g Gone, m Member, role string) error {
 	case e.Region() != c.Holder.Region:
 		return wrong("the evidence is from region %q, the operation runs in %q", e.Region(), c.Holder.Region)
 	}
+	if g.discharges() {
+		c.cleared(m.Box)
+	}
 	if c.consumed(m.Box) {
 		return nil
 	}
@@ -52,9 +55,6 @@ func (c *Claim) consume(g Gone, m Member, role string) error {
 	c.Op.Journal.Fences[m.Box] = f
 	c.Lost = add(c.Lost, m.Box)
 	c.retainLoss(g, f, m.Box, role)
-	if g.discharges() {
-		c.cleared(m.Box)
-	}
 	return c.reassign(m.Box)
 }
 
@@ -80,9 +80,9 @@ func (c *Claim) reassign(box string) error {
 }
 
 // FenceSource relies on evidence that the box a relocation or a delete takes
-// the host from is gone. A source that still executed is replaced by nobody: the
-// relocation becomes a failover in place, the delete goes on to parking. One
-// that had released already is only lost.
+// the host from is gone. Where it still executed, the relocation becomes a
+// failover in place, and a release that it had journaled stands; the delete goes
+// on to parking. Later it is only lost.
 func FenceSource(op string, source Gone, now time.Time) Transition {
 	return func(c *Claim) error {
 		if c.Op.ID == op && c.Op.Kind == Parking && c.IsLost(source.Evidence.Box()) {
@@ -93,7 +93,7 @@ func FenceSource(op string, source Gone, now time.Time) Transition {
 		}
 		box := c.Op.Intent.Source.Box
 		switch {
-		case c.consumed(box):
+		case c.consumed(box) && source.Evidence.Box() == box:
 			return ErrAlreadyRecorded
 		case box == c.Op.Target().Box:
 			return wrong("%s is the target now: replace it", box)
@@ -104,14 +104,14 @@ func FenceSource(op string, source Gone, now time.Time) Transition {
 		switch {
 		case c.Op.Kind == Deleting:
 			c.park()
-		case c.Op.sourceExecutes() && c.Op.Journal.Release == nil:
+		case c.Op.sourceExecutes():
 			c.failOver(now)
 		}
 		return nil
 	}
 }
 
-// failOver makes a failover of a drain whose source is gone before it released.
+// failOver makes a failover of a drain whose source is gone.
 func (c *Claim) failOver(now time.Time) {
 	j := &c.Op.Journal
 	j.Reason = Failover
@@ -140,14 +140,15 @@ func FenceTargetWithoutSpare(op string, target Gone, now time.Time) Transition {
 }
 
 // fenceIntoStuck changes nothing of a source that executes. Otherwise nobody
-// executes any more; what was prepared stays as long as nobody opened it.
+// executes any more; what was prepared stays as long as nobody opened it. No fact
+// cures a pin that is not covered, so that reason stays.
 func (c *Claim) fenceIntoStuck(op string, target Gone, why StuckReason, now time.Time) error {
 	if err := c.runs(op, Relocating); err != nil {
 		return err
 	}
 	t := c.Op.Target()
 	switch {
-	case c.consumed(t.Box):
+	case c.consumed(t.Box) && target.Evidence.Box() == t.Box:
 		return ErrAlreadyRecorded
 	case why == ReplacementsUsedUp && c.mayReplace():
 		return wrong("%d of %d replacements are used", c.Op.Journal.Replacements, c.replacements())
@@ -159,7 +160,9 @@ func (c *Claim) fenceIntoStuck(op string, target Gone, why StuckReason, now time
 	if err := c.consume(target, t, roleTarget); err != nil {
 		return err
 	}
-	c.stick(why, now)
+	if s := c.Op.Journal.Stuck; s == nil || s.Reason != PinUncovered {
+		c.stick(why, now)
+	}
 	if c.Op.sourceExecutes() {
 		return nil
 	}

@@ -66,12 +66,12 @@ func TestAFailoverInPlaceDeclaresItsSourceAndCoversNothing(t *testing.T) {
 	require.Equal(t, source.Box, o.Claim.PendingLosses()[0].Box)
 }
 
-// TestASourceThatDiesAfterItReleasedIsOnlyLost, in every later phase, before and
+// TestASourceThatDiesAfterItWasLeftIsOnlyLost, in every later phase, before and
 // after the target's admission.
-func TestASourceThatDiesAfterItReleasedIsOnlyLost(t *testing.T) {
+func TestASourceThatDiesAfterItWasLeftIsOnlyLost(t *testing.T) {
 	later := map[string]hostclaim.Observed{"probe-failed unopened": failedProbe(t, "attempt"), "probe-failed": failedProbe(t, "opened"),
 		"target released": targetReleased(t)}
-	for _, stage := range []string{"released", "pinning", "pinned", "installing", "installed", "received", "probing", "attempt", "opened", "probed"} {
+	for _, stage := range []string{"pinning", "pinned", "installing", "installed", "received", "probing", "attempt", "opened", "probed"} {
 		later[stage] = drainUpTo(t, stage)
 	}
 	for stage, o := range later {
@@ -93,9 +93,20 @@ func TestASourceThatDiesAfterItReleasedIsOnlyLost(t *testing.T) {
 	}
 }
 
+// TestAReleasedDrainGoesOnWhenItsSourceDies as a failover in pinning: nobody
+// needs the receipt of a box that is gone, and the release still vouches.
 func TestAReleasedDrainGoesOnWhenItsSourceDies(t *testing.T) {
-	o := then(t, drainUpTo(t, "released"), fenceSource(t))
-	o = then(t, o, hostclaim.PinAfterRelease("op-2", stopOf(t, o.Claim), hostclaim.Member{}, diedAt))
+	released := drainUpTo(t, "released")
+	o := then(t, released, fenceSource(t))
+	c, j := o.Claim, o.Claim.Op.Journal
+	require.Equal(t, []any{hostclaim.Pinning, hostclaim.None, ""}, []any{c.Op.Phase, c.Op.Exec, c.Op.ExecEnrollment})
+	require.Equal(t, hostclaim.Failover, c.Op.Reason())
+	require.Equal(t, diedAt, j.PhaseSince)
+	require.Equal(t, []string{target.Box}, c.Op.Participants)
+	require.Equal(t, released.Claim.Op.Journal.Release, j.Release, "it stays")
+	require.Equal(t, released.Claim.Holder, c.Holder)
+	refused(t, o, fenceSource(t), hostclaim.ErrAlreadyRecorded, "")
+	refused(t, o, hostclaim.PinAfterRelease("op-2", stopOf(t, released.Claim), hostclaim.Member{}, diedAt), hostclaim.ErrAlreadyRecorded, "")
 	p := pinOf(o.Claim)
 	refused(t, o, hostclaim.JournalPin("op-2", p), hostclaim.ErrWrongState, "before")
 	p.ListedAt = diedAt.Add(relocation.PinDelay)
@@ -106,7 +117,7 @@ func TestAReleasedDrainGoesOnWhenItsSourceDies(t *testing.T) {
 }
 
 // TestOfAReleaseAndAFenceInTheSameInstantTheFirstDecides: released first, the
-// source is only lost and vouched for; fenced first, its release comes too late.
+// failover is vouched for; fenced first, the release comes too late.
 func TestOfAReleaseAndAFenceInTheSameInstantTheFirstDecides(t *testing.T) {
 	s, seen := stored(t, drainUpTo(t, "releasing"))
 	release, fence := hostclaim.JournalRelease("op-2", releaseOf(t, seen.Claim, pinned)), fenceSource(t)
@@ -116,8 +127,8 @@ func TestOfAReleaseAndAFenceInTheSameInstantTheFirstDecides(t *testing.T) {
 	require.ErrorIs(t, err, hostclaim.ErrConflict)
 	both, err := hostclaim.Update(ctx, s, first, fence)
 	require.NoError(t, err)
-	require.Equal(t, hostclaim.Releasing, both.Claim.Op.Phase)
-	require.Equal(t, hostclaim.Drain, both.Claim.Op.Reason())
+	require.Equal(t, hostclaim.Pinning, both.Claim.Op.Phase)
+	require.Equal(t, hostclaim.Failover, both.Claim.Op.Reason())
 	require.NotNil(t, both.Claim.Op.Journal.Release)
 	require.Equal(t, []string{source.Box}, both.Claim.Lost)
 
@@ -155,9 +166,10 @@ func TestASourceThatAnOperatorMadeTheTargetDiesAsTheTarget(t *testing.T) {
 	o := plant(drainUpTo(t, "installing"), hostclaim.InstallOverdue)
 	o = then(t, o, resolve(t, o, source, hostclaim.Proof{}))
 	refused(t, o, fenceSource(t), hostclaim.ErrWrongState, "box-1 is the target now: replace it")
-	c := then(t, o, hostclaim.ReplaceTarget("op-2", lostAt(t, source, diedAt), spare, "p-2", diedAt)).Claim
-	require.Equal(t, spare.Box, c.Op.Exec)
-	require.Equal(t, "target", c.EvidenceRefs[0].Role)
+	o = then(t, o, hostclaim.ReplaceTarget("op-2", lostAt(t, source, diedAt), spare, "", diedAt))
+	require.Equal(t, spare, o.Claim.Op.Target())
+	require.Equal(t, "target", o.Claim.EvidenceRefs[0].Role)
+	require.Equal(t, spare.Box, carriedOn(t, o).Op.Exec)
 }
 
 func TestASourceThatDiesWhileItsHostIsDeletedIsParked(t *testing.T) {
@@ -279,4 +291,37 @@ func TestASpareThatTurnsUpCuresATargetWithoutOne(t *testing.T) {
 			require.Equal(t, slices.Contains([]string{"installing", "installed", "attempt"}, stage), exec == spare.Box, exec)
 		})
 	}
+}
+
+// TestAFenceIntoStuckKeepsAPinThatIsNotCovered: what an operator was to decide
+// about the data is still to be decided, and a spare does not take it away.
+func TestAFenceIntoStuckKeepsAPinThatIsNotCovered(t *testing.T) {
+	o := then(t, drainUpTo(t, "pinning"), hostclaim.MarkStuck("op-2", hostclaim.PinUncovered, phaseAt))
+	before := o.Claim.Op.Journal.Stuck
+	o = then(t, o, hostclaim.FenceTargetWithoutSpare("op-2", lostAt(t, target, diedAt), diedAt.Add(hostclaim.SpareDeadline)))
+	require.Equal(t, before, o.Claim.Op.Journal.Stuck)
+	o = then(t, o, hostclaim.ReplaceTarget("op-2", lostAt(t, target, diedAt), spare, "", decidedAt))
+	require.Equal(t, before, o.Claim.Op.Journal.Stuck)
+	o = then(t, o, resolve(t, o, spare, hostclaim.Proof{}))
+	require.Nil(t, o.Claim.Op.Journal.Release, "the decision was about what it does not hold")
+}
+
+// TestAFenceIntoStuckReplacesWhatItsTargetOwed: a box that is gone owes no
+// release and no install, and the next one goes on by itself.
+func TestAFenceIntoStuckReplacesWhatItsTargetOwed(t *testing.T) {
+	dead, late := lostAt(t, target, diedAt), diedAt.Add(hostclaim.SpareDeadline)
+	for why, o := range map[hostclaim.StuckReason]hostclaim.Observed{
+		hostclaim.ReleaseOverdue: failedProbe(t, "opened"), hostclaim.InstallOverdue: drainUpTo(t, "installing"), hostclaim.ReceiptLost: failedProbe(t, "opened"),
+	} {
+		o = then(t, plant(o, why), hostclaim.FenceTargetWithoutSpare("op-2", dead, late))
+		require.Equal(t, hostclaim.NoSpare, o.Claim.Op.Journal.Stuck.Reason, why)
+		o = then(t, o, hostclaim.ReplaceTarget("op-2", dead, spare, "p-2", late))
+		require.Nil(t, o.Claim.Op.Journal.Stuck, why)
+		require.Equal(t, spare.Box, carriedOn(t, o).Op.Exec, why)
+	}
+
+	// The source's release does not hand the host to a target that is gone.
+	o := then(t, plant(drainUpTo(t, "releasing"), hostclaim.ReleaseOverdue), hostclaim.FenceTargetWithoutSpare("op-2", dead, late))
+	o = then(t, o, hostclaim.JournalRelease("op-2", releaseOf(t, o.Claim, pinned)))
+	require.Equal(t, hostclaim.NoSpare, o.Claim.Op.Journal.Stuck.Reason)
 }

@@ -7,7 +7,7 @@ import "time"
 // effect.
 func ToInstalling(op, prepared string, now time.Time) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == op && c.Op.Journal.Prepared == prepared && c.Op.Phase != Pinning {
+		if c.Op.ID == op && prepared != "" && c.Op.Journal.Prepared == prepared && c.Op.Phase != Pinning {
 			return ErrAlreadyRecorded
 		}
 		if err := c.at(op, Pinning); err != nil {
@@ -39,7 +39,7 @@ func (c *Claim) install(prepared string, now time.Time) {
 // handOver makes the target the executor of a new installation, which has no
 // receipt and no attempts of an earlier one.
 func (c *Claim) handOver(p Phase, now time.Time) {
-	c.execute(c.Op.Target().Box)
+	c.execute(c.Op.Target())
 	c.Op.enter(p, now)
 	j := &c.Op.Journal
 	j.InstallStamp, j.LocalInstall = c.Holder.Stamp, nil
@@ -107,7 +107,7 @@ func RecordLocalInstall(op string, l LocalInstall) Transition {
 		if err := c.at(op, Installed, Probing); err != nil {
 			return err
 		}
-		if c.preparedOpened() {
+		if c.PreparedOpened() {
 			return wrong("%q was opened: its local install is not remade", c.Op.Journal.Prepared)
 		}
 		if err := c.checkInstall(l); err != nil {

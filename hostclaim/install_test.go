@@ -1,7 +1,9 @@
 package hostclaim_test
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +70,12 @@ func TestALocalInstallIsOfThisInstallationAlone(t *testing.T) {
 	l := receiptOf(opened.Claim)
 	l.FilesManifest = "another"
 	refused(t, opened, hostclaim.RecordLocalInstall("op-2", l), hostclaim.ErrWrongState, "not remade")
+}
+
+func TestAnInstallDeadlineIsBounded(t *testing.T) {
+	week := 15*time.Minute + 10_000*time.Minute
+	for size, want := range map[int64]time.Duration{0: 15 * time.Minute, 999_999_999: 15 * time.Minute, 1e9: 16 * time.Minute,
+		10_000e9: week, 10_001e9: week, 3e17: week, math.MaxInt64: week} {
+		require.Equal(t, want, hostclaim.InstallDeadline(size), size)
+	}
 }

@@ -66,7 +66,7 @@ func (c *Claim) PendingLosses() []WritesLost {
 
 // retainLoss keeps what the evidence means until a person was told.
 func (c *Claim) retainLoss(g Gone, f Fence, box, role string) {
-	l := AutomaticLoss{ID: lossID(c.Op.ID, box, f.SHA256), Op: c.Op.ID, Box: box, Role: role, Fence: f, Timers: timersPublished}
+	l := AutomaticLoss{ID: derivedID(c.Op.ID, box, f.SHA256), Op: c.Op.ID, Box: box, Role: role, Fence: f, Timers: timersPublished}
 	if f.Declared {
 		l.Timers = timersUnknown
 	}
@@ -82,8 +82,8 @@ func (c *Claim) retainLoss(g Gone, f Fence, box, role string) {
 	c.LossRefs = append(c.LossRefs, l.ID)
 }
 
-// lossID derives the id of a loss or chore from what it is about.
-func lossID(parts ...string) string {
+// derivedID derives the id of a loss or chore from what it is about.
+func derivedID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }

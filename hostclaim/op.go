@@ -53,11 +53,29 @@ type Op struct {
 	Phase        Phase     `json:"phase"`
 	By           string    `json:"by"`
 	StartedAt    time.Time `json:"started_at"`
-	Exec         string    `json:"exec"` // a box, None, or "" while nobody was named yet
 	Participants []string  `json:"participants,omitempty"`
-	Intent       Intent    `json:"intent"`  // fixed at the start
-	Journal      Journal   `json:"journal"` // grows
+
+	// Exec is the executor: a box, None, or "" while nobody was named yet; with
+	// its enrollment, where it is a box.
+	Exec           string `json:"exec"`
+	ExecEnrollment string `json:"exec_enrollment"`
+
+	// Outcome says how the relocation ended that left the host serving.
+	Outcome Outcome `json:"outcome"`
+
+	Intent  Intent  `json:"intent"`  // fixed at the start
+	Journal Journal `json:"journal"` // grows
 }
+
+// Outcome is how a relocation ended.
+type Outcome string
+
+// The outcomes of a relocation.
+const (
+	Completed Outcome = "completed" // the target serves
+	Cancelled Outcome = "cancelled" // it could not begin: the source serves on
+	Resolved  Outcome = "resolved"  // an operator let the source serve on
+)
 
 // Member is a box in one enrollment.
 type Member struct {
@@ -222,6 +240,9 @@ func (o Op) member(box string) Member {
 	}
 	return o.Intent.Source
 }
+
+// executor is the box that may run the host, in its enrollment.
+func (o Op) executor() Member { return Member{o.Exec, o.ExecEnrollment} }
 
 // sourceExecutes reports whether the box that the operation takes the host from
 // still runs it.

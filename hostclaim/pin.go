@@ -9,14 +9,14 @@ import (
 // acknowledged.
 func PinFailover(op string, now time.Time) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == op && c.Op.Phase == Pinning {
+		if c.Op.ID == op && c.Op.Phase == Pinning && c.Op.Reason() == Failover {
 			return ErrAlreadyRecorded
 		}
 		if err := c.at(op, Starting); err != nil {
 			return err
 		}
-		if c.Op.Exec != None {
-			return wrong("%s still executes", c.Op.Exec)
+		if c.Op.Reason() != Failover {
+			return wrong("a %s is pinned after its release: %s still executes", c.Op.Reason(), c.Op.Exec)
 		}
 		if err := c.acknowledged(); err != nil {
 			return err
@@ -28,14 +28,16 @@ func PinFailover(op string, now time.Time) Transition {
 
 // PinKey is where the pin selected against a claim generation lies.
 func PinKey(host, op string, gen uint64) string {
-	return fmt.Sprintf("control/relocations/%s/%s/pin-%d.json", host, op, gen)
+	return fmt.Sprintf("%spin-%d.json", pinPrefix(host, op), gen)
 }
+
+func pinPrefix(host, op string) string { return "control/relocations/" + host + "/" + op + "/" }
 
 // JournalPin fixes what the operation carries over, once. The pin must have
 // been selected against exactly the claim that this write replaces, so one
 // whose write was lost is abandoned, and its listing must have begun no earlier
 // than every fence's observation plus the operation's pin delay. It reaches what
-// was released.
+// a session that ended, or was released, had written.
 func JournalPin(op string, p Pin) Transition {
 	return func(c *Claim) error {
 		p.ListedAt = p.ListedAt.UTC()
@@ -57,8 +59,8 @@ func JournalPin(op string, p Pin) Transition {
 		if err := c.checkBaseline(p.Position); err != nil {
 			return err
 		}
-		if r := c.Op.Journal.Release; r != nil && !c.reaches(p.Position, r.Final) {
-			return wrong("pin %s does not reach what %s released, %s", p.Position, r.Box, r.Final)
+		if end := c.Holder.Ended; end != nil && !c.Reaches(p.Position, end.Final) {
+			return wrong("pin %s does not reach what session %d of %s ended at, %s", p.Position, end.Session, end.Box, end.Final)
 		}
 		if p.Size < 0 {
 			return wrong("size is %d bytes", p.Size)

@@ -66,3 +66,25 @@ func TestAnUnadmittedHostPinsNothing(t *testing.T) {
 	o = then(t, o, hostclaim.AdmitWriter(open))
 	require.Nil(t, o.Claim.Holder.Admissions[0].WritesLost, "session 0 lost nothing")
 }
+
+// TestAPinReachesWhatASessionEndedAt also where nothing was released: the
+// source stopped cleanly and died, or the target released and died.
+func TestAPinReachesWhatASessionEndedAt(t *testing.T) {
+	o := then(t, drainUpTo(t, "acknowledged"), hostclaim.EndSession(source.Box, 2, pinned), fenceSource(t), hostclaim.PinFailover("op-2", diedAt))
+	p := pinOf(o.Claim)
+	p.ListedAt = decidedAt
+	short := p
+	short.Position.TXID--
+	refused(t, o, hostclaim.JournalPin("op-2", short), hostclaim.ErrWrongState, "does not reach what session 2 of box-1 ended at")
+	then(t, o, hostclaim.JournalPin("op-2", p))
+
+	o = then(t, targetReleased(t), hostclaim.ReplaceTarget("op-2", lostAt(t, target, diedAt), spare, "", diedAt))
+	require.Equal(t, written, o.Claim.Op.Journal.Release.Final, "its own release stands")
+	p = pinOf(o.Claim)
+	p.ListedAt, p.Position = decidedAt, written
+	short = p
+	short.Position.FilesSeq--
+	refused(t, o, hostclaim.JournalPin("op-2", short), hostclaim.ErrWrongState, "of box-2 ended at")
+	o = then(t, o, hostclaim.JournalPin("op-2", p))
+	require.Empty(t, carriedOn(t, o).PendingLosses(), "its release covers the next opening")
+}

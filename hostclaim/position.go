@@ -29,26 +29,22 @@ func (c *Claim) Chain() []Link {
 	return chain
 }
 
-// FilesChain lists the generations whose files manifest may be the newest, in
-// admission order, newest first: back to the newest published one, or to what
-// the newest and the oldest of them were restored from.
+// FilesChain lists the generations whose files manifest may be the newest, newest
+// first: the writer's own, then, as long as nothing was published, what each was
+// restored from. What a session that was passed over uploads late belongs to
+// nobody.
 func (c *Claim) FilesChain() []string {
 	h := c.Holder
-	if h == nil || len(h.Admissions) == 0 {
+	if h == nil || h.Session == 0 {
 		return nil
 	}
-	var chain []string
-	for i := len(h.Admissions) - 1; i >= 0; i-- {
-		r := h.Admissions[i]
-		chain = append(chain, r.Generation)
-		if r.Published {
-			return chain
+	chain := []string{h.Generation}
+	for range h.Admissions {
+		r, ok := c.admission(chain[len(chain)-1])
+		if !ok || r.Published || r.Baseline.FilesGeneration == "" {
+			break
 		}
-	}
-	for _, r := range []AdmissionRecord{h.Admissions[len(h.Admissions)-1], h.Admissions[0]} {
-		if r.Baseline.FilesGeneration != "" {
-			chain = add(chain, r.Baseline.FilesGeneration)
-		}
+		chain = append(chain, r.Baseline.FilesGeneration)
 	}
 	return chain
 }
@@ -73,8 +69,10 @@ func (c *Claim) admission(generation string) (AdmissionRecord, bool) {
 	return AdmissionRecord{}, false
 }
 
-// reaches reports whether p holds everything that q does, each half by itself.
-func (c *Claim) reaches(p, q Position) bool {
+// Reaches reports whether p holds everything that q does, each half by itself: in
+// one generation by number, and at nothing of a generation by what it was
+// restored from.
+func (c *Claim) Reaches(p, q Position) bool {
 	database := p.Generation == q.Generation && p.TXID >= q.TXID
 	files := p.FilesGeneration == q.FilesGeneration && p.FilesSeq >= q.FilesSeq
 	if r, ok := c.admission(q.Generation); ok && q.TXID == 0 {

@@ -79,8 +79,8 @@ func (c *Claim) probed(p *Probe) bool {
 		p.Session >= c.Op.Journal.InstallStamp
 }
 
-// ToProbeFailed ends the attempts of a target that is alive: they are used up, or
-// [ProbeDeadline] has passed. A target that has a session of its own gives the
+// ToProbeFailed ends the attempts of a target that is alive: the last of them has
+// admitted, or [ProbeDeadline] has passed. A target that has a session of its own gives the
 // host up by its release; one that never opened the prepared generation has
 // nothing to release, and what the source released stands.
 func ToProbeFailed(op string, now time.Time) Transition {
@@ -96,8 +96,8 @@ func ToProbeFailed(op string, now time.Time) Transition {
 		switch {
 		case c.probed(j.Probe):
 			return wrong("session %d of %s has passed its probe", j.Probe.Session, j.Probe.Box)
-		case j.ProbeAttempts < MaxProbeAttempts && now.Before(until):
-			return wrong("attempt %d of %d, and more may be made until %s", j.ProbeAttempts, MaxProbeAttempts, until)
+		case j.ProbeAdmission < MaxProbeAttempts && now.Before(until):
+			return wrong("attempt %d of %d has admitted, and more may until %s", j.ProbeAdmission, MaxProbeAttempts, until)
 		}
 		c.failProbe(now)
 		return nil
@@ -105,7 +105,7 @@ func ToProbeFailed(op string, now time.Time) Transition {
 }
 
 func (c *Claim) failProbe(now time.Time) {
-	if c.preparedOpened() {
+	if c.PreparedOpened() {
 		c.Op.Journal.Release = nil
 	}
 	c.Op.enter(ProbeFailed, now)
@@ -115,7 +115,7 @@ func (c *Claim) failProbe(now time.Time) {
 // session: the target serves.
 func CompleteRelocation(op string) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == op && c.Op.Kind == Serving {
+		if c.ended(op, Completed) {
 			return ErrAlreadyRecorded
 		}
 		if err := c.at(op, Probing); err != nil {
@@ -124,7 +124,7 @@ func CompleteRelocation(op string) Transition {
 		if !c.probed(c.Op.Journal.Probe) {
 			return wrong("session %d of %s has no passing probe", c.Holder.Session, c.Op.Exec)
 		}
-		c.finish()
+		c.finish(Completed)
 		return nil
 	}
 }

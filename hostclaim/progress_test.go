@@ -57,8 +57,11 @@ func step(t *testing.T, c *hostclaim.Claim) hostclaim.Transition {
 		return hostclaim.Then(hostclaim.RecordLocalInstall("op-2", installOf(c)), hostclaim.ToProbing("op-2", decidedAt))
 	}
 	coverage := hostclaim.Uncovered
-	if j.Release != nil {
+	switch {
+	case j.Release != nil:
 		coverage = hostclaim.Released
+	case c.Holder.Ended != nil:
+		coverage = hostclaim.CleanReturn
 	}
 	return hostclaim.Then(hostclaim.BeginProbeAttempt("op-2", 1), hostclaim.AdmitWriter(openingOf(c, coverage)),
 		hostclaim.RecordProbe("op-2", c.Op.Exec, c.Holder.Stamp), hostclaim.CompleteRelocation("op-2"))

@@ -66,7 +66,7 @@ func (c *Claim) releasing() bool {
 	case c.Op.Kind == Deleting, c.Op.Phase == Releasing:
 		return true
 	default:
-		return c.Op.Phase == ProbeFailed && c.preparedOpened()
+		return c.Op.Phase == ProbeFailed && c.PreparedOpened()
 	}
 }
 

@@ -20,7 +20,7 @@ type Relocation struct {
 // [Rebalance]. The source executes until it has released.
 func StartRelocation(r Relocation, why Reason) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == r.Op {
+		if c.started(r, why) {
 			return ErrAlreadyRecorded
 		}
 		if err := c.mayRelocate(r); err != nil {
@@ -42,7 +42,7 @@ func StartRelocation(r Relocation, why Reason) Transition {
 // Nobody executes until the target is handed the installation.
 func StartFailover(r Relocation, source Gone) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == r.Op {
+		if c.started(r, Failover) {
 			return ErrAlreadyRecorded
 		}
 		if err := c.mayRelocate(r); err != nil {
@@ -55,24 +55,30 @@ func StartFailover(r Relocation, source Gone) Transition {
 	}
 }
 
+// started reports whether this very relocation runs.
+func (c *Claim) started(r Relocation, why Reason) bool {
+	i := c.Op.Intent
+	return c.Op.Kind == Relocating && c.Op.ID == r.Op && i.Reason == why && i.Source == r.Source && i.Target == r.Target
+}
+
 func (c *Claim) mayRelocate(r Relocation) error {
 	switch {
 	case c.Op.Kind != Serving:
 		return wrong("a host that is %s cannot be relocated", c.Op.Kind)
+	case c.Op.ID == r.Op:
+		return wrong("operation %s is over", r.Op)
 	case c.Op.Exec != r.Source.Box:
 		return wrong("%s is not the executor, %s is", r.Source.Box, c.Op.Exec)
+	case c.Op.executor() != r.Source:
+		return wrong("%s executes as %s, not %s", r.Source.Box, c.Op.ExecEnrollment, r.Source.Enrollment)
 	case r.Source.Box == r.Target.Box:
 		return wrong("source and target are both %s", r.Source.Box)
-	case c.IsLost(r.Target.Box):
-		return wrong("target %s is lost for this host", r.Target.Box)
 	case r.PinDelay < 0:
 		return wrong("pin delay is %s, want 0 or more", r.PinDelay)
-	case c.Owes(r.Target.Box, ParkLocal):
-		return fmt.Errorf("%w: target %s still owes this host a %s", ErrPendingChore, r.Target.Box, ParkLocal)
 	case c.owesReplica():
 		return fmt.Errorf("%w: region %s still owes this host a %s", ErrPendingChore, c.Holder.Region, ParkReplica)
 	}
-	return nil
+	return c.mayTake(r.Target.Box)
 }
 
 // owesReplica reports whether the very place that the host would be installed
@@ -86,7 +92,7 @@ func (c *Claim) owesReplica() bool {
 func (c *Claim) relocate(r Relocation, why Reason) {
 	h := c.Holder
 	c.Op = Op{
-		Kind: Relocating, ID: r.Op, By: r.By, StartedAt: r.Now.UTC(), Exec: c.Op.Exec,
+		Kind: Relocating, ID: r.Op, By: r.By, StartedAt: r.Now.UTC(), Exec: c.Op.Exec, ExecEnrollment: c.Op.ExecEnrollment,
 		Intent: Intent{
 			Region: h.Region, Reason: why, Source: r.Source, Target: r.Target,
 			StampFrom: h.Stamp, GenerationFrom: h.Generation,
@@ -116,7 +122,7 @@ func Acknowledge(op, box, enrollment string) Transition {
 		if want := c.Op.member(box).Enrollment; enrollment != want {
 			return wrong("%s is enrolled as %s in this operation, not %s", box, want, enrollment)
 		}
-		if err := c.at(op, c.Op.Phase); err != nil {
+		if err := c.notStuck(); err != nil {
 			return err
 		}
 		if c.Op.Journal.Acks == nil {
@@ -128,17 +134,17 @@ func Acknowledge(op, box, enrollment string) Transition {
 }
 
 // CancelDrain gives a drain up that cannot begin, while the source executes: an
-// acknowledgement was missing for [DrainDeadline], or no target is left and the
+// acknowledgement was missing for [DrainDeadline] after its target was named, or no target is left and the
 // operation stuck. The source serves on under its stamp.
 func CancelDrain(op string, now time.Time) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == op && c.Op.Kind == Serving {
+		if c.ended(op, Cancelled) {
 			return ErrAlreadyRecorded
 		}
 		if err := c.runs(op, Relocating); err != nil {
 			return err
 		}
-		from := c.Op.StartedAt.Add(DrainDeadline)
+		from := c.Op.Journal.TargetSince.Add(DrainDeadline)
 		late := !c.Op.Acknowledged() && !now.Before(from)
 		switch {
 		case c.Op.Phase != Starting || !c.Op.sourceExecutes():
@@ -146,7 +152,7 @@ func CancelDrain(op string, now time.Time) Transition {
 		case !late && c.Op.Journal.Stuck == nil:
 			return wrong("acknowledged by all: %t, waits until %s: it may still begin", c.Op.Acknowledged(), from)
 		}
-		c.finish()
+		c.finish(Cancelled)
 		return nil
 	}
 }
@@ -171,13 +177,18 @@ func (c *Claim) leave(box string) {
 // finish ends an operation: its executor serves. Every other box that holds
 // local state, and every generation that was prepared and never opened, waits
 // to be put away.
-func (c *Claim) finish() {
-	c.Op.Participants = []string{c.Op.Exec}
+func (c *Claim) finish(how Outcome) {
 	c.oweLocal()
 	for _, generation := range c.Op.Journal.Abandoned {
 		c.oweGeneration(generation)
 	}
-	c.serve()
+	c.serve(how)
+}
+
+// ended reports whether op is the relocation that left the host serving, and
+// ended so.
+func (c *Claim) ended(op string, how Outcome) bool {
+	return c.Op.Kind == Serving && c.Op.ID == op && c.Op.Outcome == how
 }
 
 // runs holds a transition to its operation. A fact needs no more: it stays legal
@@ -197,11 +208,18 @@ func (c *Claim) at(op string, phases ...Phase) error {
 	if err := c.runs(op, Relocating); err != nil {
 		return err
 	}
-	if c.Op.Journal.Stuck != nil {
-		return wrong("%s", c.Op.where())
+	if err := c.notStuck(); err != nil {
+		return err
 	}
 	if !slices.Contains(phases, c.Op.Phase) {
 		return wrong("phase is %q, want %q", c.Op.Phase, phases)
+	}
+	return nil
+}
+
+func (c *Claim) notStuck() error {
+	if c.Op.Journal.Stuck != nil {
+		return wrong("%s", c.Op.where())
 	}
 	return nil
 }

@@ -39,9 +39,6 @@ func ReplaceTarget(op string, target Gone, next Member, prepared string, now tim
 			return err
 		}
 		c.cureTarget()
-		if c.preparedOpened() {
-			c.Op.Journal.Release = nil
-		}
 		c.name(next, now)
 		return c.resume(prepared, now)
 	}
@@ -53,15 +50,18 @@ func ReplaceTarget(op string, target Gone, next Member, prepared string, now tim
 // operation, and puts away what it holds.
 func AbandonTarget(op string, next Member, prepared string, now time.Time) Transition {
 	return func(c *Claim) error {
-		if c.Op.ID == op && c.Op.Kind == Relocating && next == c.Op.Target() && len(c.Op.Journal.Replaced) > 0 {
+		if err := c.runs(op, Relocating); err != nil {
+			return err
+		}
+		if c.abandonedFor(next) {
 			return ErrAlreadyRecorded
 		}
-		if err := c.at(op, c.Op.Phase); err != nil {
+		if err := c.notStuck(); err != nil {
 			return err
 		}
 		old := c.Op.Target().Box
 		switch due, ok := c.targetDue(); {
-		case c.preparedOpened():
+		case c.PreparedOpened():
 			return wrong("%s opened %q: it is left only by its release", old, c.Op.Journal.Prepared)
 		case c.Op.Exec == old && c.Holder.Stamp <= c.Holder.Session:
 			return wrong("%s was admitted as session %d", old, c.Holder.Session)
@@ -82,6 +82,12 @@ func AbandonTarget(op string, next Member, prepared string, now time.Time) Trans
 	}
 }
 
+// abandonedFor reports whether next took the place of a live target.
+func (c *Claim) abandonedFor(next Member) bool {
+	left := c.Op.Journal.Replaced
+	return len(left) > 0 && next == c.Op.Target() && !c.consumed(left[len(left)-1])
+}
+
 // NameTarget names the target of an operation that has none, since it came from
 // a move whose region lost its only box.
 func NameTarget(op string, next Member, now time.Time) Transition {
@@ -98,9 +104,7 @@ func NameTarget(op string, next Member, now time.Time) Transition {
 		if err := c.mayName(next); err != nil {
 			return err
 		}
-		j := &c.Op.Journal
-		j.Target, j.TargetSince = next, now.UTC()
-		c.Op.Participants = add(c.Op.Participants, next.Box)
+		c.name(next, now)
 		return nil
 	}
 }
@@ -140,13 +144,15 @@ func (c *Claim) mayReplace() bool { return c.Op.Journal.Replacements < c.replace
 
 func (c *Claim) replacements() int { return MaxReplacements + c.Op.Journal.Granted }
 
-// name makes next the target in the place of the box that was.
+// name makes next the target in the place of the box that was, if there was one.
 func (c *Claim) name(next Member, now time.Time) {
 	j, old := &c.Op.Journal, c.Op.Target().Box
-	j.Replacements++
-	j.Replaced = add(j.Replaced, old)
+	if old != "" {
+		j.Replacements++
+		j.Replaced = add(j.Replaced, old)
+		c.leave(old)
+	}
 	j.Target, j.TargetSince = next, now.UTC()
-	c.leave(old)
 	c.Op.Participants = add(c.Op.Participants, next.Box)
 }
 
@@ -155,7 +161,7 @@ func (c *Claim) name(next Member, now time.Time) {
 func (c *Claim) resume(prepared string, now time.Time) error {
 	j := &c.Op.Journal
 	switch {
-	case c.preparedOpened():
+	case c.PreparedOpened():
 		c.uninstall()
 		c.vacate()
 		c.Op.enter(Pinning, now)
@@ -178,7 +184,7 @@ func (c *Claim) uninstall() {
 	j := &c.Op.Journal
 	j.InstallStamp, j.LocalInstall = 0, nil
 	j.ProbeAttempts, j.ProbeAdmission, j.Probe = 0, 0, nil
-	if !c.preparedOpened() {
+	if !c.PreparedOpened() {
 		return
 	}
 	j.Pin, j.Prepared, j.PreparedStamp, j.PreparedAuthority = nil, "", 0, nil

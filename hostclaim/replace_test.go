@@ -127,9 +127,13 @@ func TestATargetThatDiesAfterItOpenedIsAFailoverFromWhatItWrote(t *testing.T) {
 			require.Equal(t, hostclaim.Pinning, c.Op.Phase)
 			require.Equal(t, hostclaim.None, c.Op.Exec)
 			require.Equal(t, before.Holder, c.Holder)
+			var kept *hostclaim.Release // what the target released itself
+			if name == "released" {
+				kept = before.Op.Journal.Release
+			}
 			require.Equal(t, hostclaim.Journal{PhaseSince: j.TargetSince, TargetSince: j.TargetSince, Target: spare, Replaced: j.Replaced,
-				Replacements: 1, Acks: map[string]string{source.Box: source.Enrollment}, Fences: j.Fences, PreparedOpened: "p-1"}, j,
-				"pin, prepared, authority, install, probe and release are gone")
+				Replacements: 1, Acks: map[string]string{source.Box: source.Enrollment}, Fences: j.Fences, PreparedOpened: "p-1",
+				Release: kept}, j, "pin, prepared, authority, install, probe and the source's release are gone")
 			require.Equal(t, before.Holder.Session, c.EvidenceRefs[0].Session)
 			require.Equal(t, "p-1", c.EvidenceRefs[0].Admission.Generation)
 		})

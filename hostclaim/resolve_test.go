@@ -1,7 +1,7 @@
 package hostclaim_test
 
 import (
-	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,7 +26,7 @@ func decision(o hostclaim.Observed, m hostclaim.Member) resolution.Record {
 func resolve(t *testing.T, o hostclaim.Observed, m hostclaim.Member, proof hostclaim.Proof) hostclaim.Transition {
 	t.Helper()
 	rec := decision(o, m)
-	return hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), proof, fmt.Sprintf("r-%d", rec.N), decidedAt)
+	return hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), proof, decidedAt)
 }
 
 func TestAResolutionIsOfThisStuckOperation(t *testing.T) {
@@ -47,11 +47,11 @@ func TestAResolutionIsOfThisStuckOperation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := decision(o, target)
 			row.change(&rec)
-			refused(t, o, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), hostclaim.Proof{}, "r-1", decidedAt), row.err, row.text)
+			refused(t, o, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), hostclaim.Proof{}, decidedAt), row.err, row.text)
 		})
 	}
-	refused(t, o, hostclaim.Resolve("op-2", resolution.Resolution{}, hostclaim.Proof{}, "r-1", decidedAt), hostclaim.ErrWrongState, "the resolution is of \"\"")
-	refused(t, o, hostclaim.Resolve("op-1", resolution.Resolution{}, hostclaim.Proof{}, "r-1", decidedAt), hostclaim.ErrStaleOp, "")
+	refused(t, o, hostclaim.Resolve("op-2", resolution.Resolution{}, hostclaim.Proof{}, decidedAt), hostclaim.ErrWrongState, "the resolution is of \"\"")
+	refused(t, o, hostclaim.Resolve("op-1", resolution.Resolution{}, hostclaim.Proof{}, decidedAt), hostclaim.ErrStaleOp, "")
 	running := drainUpTo(t, "installing")
 	asked := plant(drainUpTo(t, "releasing"), hostclaim.ReleaseOverdue)
 	for _, m := range []hostclaim.Member{source, target} {
@@ -92,7 +92,7 @@ func TestASourceThatExecutesAndIsNamedServesOnUnderANewStamp(t *testing.T) {
 			o = then(t, o, resolve(t, o, source, hostclaim.Proof{}))
 			c := o.Claim
 			require.Equal(t, hostclaim.Op{Kind: hostclaim.Serving, ID: "op-2", By: "box-9", StartedAt: relocation.Now,
-				Exec: source.Box, Participants: []string{source.Box}}, c.Op)
+				Exec: source.Box, ExecEnrollment: source.Enrollment, Outcome: hostclaim.Resolved, Participants: []string{source.Box}}, c.Op)
 			require.Equal(t, c.Gen, c.Holder.Stamp)
 			require.Equal(t, before.Holder.Session, c.Holder.Session)
 			require.Equal(t, before.Holder.Ended, c.Holder.Ended)
@@ -131,38 +131,33 @@ func TestASourceThatExecutesIsAskedAgain(t *testing.T) {
 }
 
 // TestATargetThatNeverOpenedIsLeftWithoutProof for a spare, the source, or
-// itself once more.
+// itself once more. What it was to build from is chosen afresh.
 func TestATargetThatNeverOpenedIsLeftWithoutProof(t *testing.T) {
 	for _, next := range []hostclaim.Member{target, spare, source} {
-		for stage, phase := range map[string]hostclaim.Phase{"installing": hostclaim.Installing, "installed": hostclaim.Installed, "attempt": hostclaim.Installed} {
+		for _, stage := range []string{"installing", "installed", "attempt"} {
 			t.Run(stage+" "+next.Box, func(t *testing.T) {
 				o := plant(drainUpTo(t, stage), hostclaim.NoSpare)
 				before := o.Claim
 				o = then(t, o, resolve(t, o, next, hostclaim.Proof{}))
 				c, j := o.Claim, o.Claim.Op.Journal
-				require.Equal(t, phase, c.Op.Phase)
-				require.Equal(t, next.Box, c.Op.Exec)
-				require.Equal(t, []uint64{c.Gen, c.Gen}, []uint64{c.Holder.Stamp, j.InstallStamp})
+				require.Equal(t, []any{hostclaim.Pinning, hostclaim.None, ""}, []any{c.Op.Phase, c.Op.Exec, c.Op.ExecEnrollment})
+				require.Equal(t, next, c.Op.Target())
+				require.Equal(t, before.Holder, c.Holder)
+				require.Nil(t, j.Pin)
+				require.Nil(t, j.PreparedAuthority)
 				require.Nil(t, j.LocalInstall)
-				require.Zero(t, j.ProbeAttempts)
-				require.Equal(t, before.Op.Journal.Pin, j.Pin)
+				require.Equal(t, []any{"", uint64(0), uint64(0), 0}, []any{j.Prepared, j.PreparedStamp, j.InstallStamp, j.ProbeAttempts})
+				require.Equal(t, []string{"p-1"}, j.Abandoned)
 				require.Equal(t, before.Op.Journal.Release, j.Release)
-				if phase == hostclaim.Installed {
-					require.Equal(t, before.Op.Journal.PreparedAuthority, j.PreparedAuthority)
-				} else {
-					require.Equal(t, []any{"r-1", []string{"p-1"}}, []any{j.Prepared, j.Abandoned})
-				}
 				require.Equal(t, next != target, c.Owes(target.Box, hostclaim.ParkLocal))
 				served := carriedOn(t, o)
 				require.Equal(t, next.Box, served.Op.Exec)
 				require.Empty(t, served.PendingLosses(), "the source's release vouches")
 				require.False(t, served.Owes(next.Box, hostclaim.ParkLocal))
+				require.Contains(t, deadGenerations(served), "p-1", "nobody opened it")
 			})
 		}
 	}
-	o := plant(drainUpTo(t, "installing"), hostclaim.NoSpare)
-	refused(t, o, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, decision(o, spare)), hostclaim.Proof{}, "p-1", decidedAt),
-		hostclaim.ErrWrongState, "not fresh")
 }
 
 func TestATargetThatOpenedIsLeftOnlyWithProof(t *testing.T) {
@@ -234,22 +229,23 @@ func TestATargetThatOpenedIsLeftOnEvidenceThatItIsGone(t *testing.T) {
 	}
 }
 
-// TestWhatWasKeptOfADeadTargetIsGoneOnWith: fenced into stuck, an operation
-// resumes as far as what is there allows.
-func TestWhatWasKeptOfADeadTargetIsGoneOnWith(t *testing.T) {
-	for stage, phase := range map[string]hostclaim.Phase{"pinning": hostclaim.Pinning, "pinned": hostclaim.Pinning,
-		"installing": hostclaim.Installing, "installed": hostclaim.Installed, "attempt": hostclaim.Installed, "opened": hostclaim.Pinning} {
+// TestWhatWasKeptOfADeadTargetIsChosenAfresh: fenced into stuck, an operation
+// that an operator decides about goes on from the release.
+func TestWhatWasKeptOfADeadTargetIsChosenAfresh(t *testing.T) {
+	for stage, touched := range map[string]bool{"pinning": false, "pinned": false, "installing": true, "installed": true, "attempt": true, "opened": true} {
 		for _, next := range []hostclaim.Member{spare, source} {
 			t.Run(stage+" "+next.Box, func(t *testing.T) {
 				o := then(t, exhausted(t, stage), hostclaim.FenceExhaustedTarget("op-2", lostAt(t, target, diedAt), diedAt))
 				o = then(t, o, resolve(t, o, next, hostclaim.Proof{}))
-				require.Equal(t, phase, o.Claim.Op.Phase)
-				require.Equal(t, phase != hostclaim.Pinning, o.Claim.Op.Exec == next.Box)
+				require.Equal(t, []any{hostclaim.Pinning, hostclaim.None}, []any{o.Claim.Op.Phase, o.Claim.Op.Exec})
+				require.Nil(t, o.Claim.Op.Journal.Pin)
+				require.Empty(t, o.Claim.Op.Journal.Prepared)
+				require.Equal(t, touched && stage != "opened", slices.Contains(o.Claim.Op.Journal.Abandoned, "p-1"))
 				require.Len(t, o.Claim.EvidenceRefs, 1)
 				served := carriedOn(t, o)
 				require.Equal(t, next.Box, served.Op.Exec)
 				require.Equal(t, stage == "opened", len(served.PendingLosses()) == 1)
-				require.Equal(t, phase != hostclaim.Pinning || stage == "opened", served.Owes(target.Box, hostclaim.ParkLocal))
+				require.Equal(t, touched, served.Owes(target.Box, hostclaim.ParkLocal))
 			})
 		}
 	}
@@ -284,7 +280,7 @@ func TestAPinThatIsNotCoveredIsGivenUpByAnOperator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := decision(stuck, target)
 			rec.AcceptEmpty = row.accept
-			o := then(t, stuck, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), hostclaim.Proof{}, "r-1", decidedAt))
+			o := then(t, stuck, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), hostclaim.Proof{}, decidedAt))
 			require.Nil(t, o.Claim.Op.Journal.Release, "it does not hold what it says")
 			require.Equal(t, hostclaim.Pinning, o.Claim.Op.Phase)
 			row.pin.Key = hostclaim.PinKey(testHost, "op-2", o.Claim.Gen)
@@ -303,7 +299,7 @@ func TestThatNothingIsLeftIsAcceptedForTheWholeOperation(t *testing.T) {
 	o := then(t, drainUpTo(t, "pinning"), hostclaim.MarkStuck("op-2", hostclaim.PinUncovered, phaseAt))
 	rec := decision(o, target)
 	rec.AcceptEmpty = true
-	o = then(t, o, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), hostclaim.Proof{}, "r-1", decidedAt))
+	o = then(t, o, hostclaim.Resolve("op-2", resolutiontest.Resolution(t, rec), hostclaim.Proof{}, decidedAt))
 	p := pinOf(o.Claim)
 	p.Position, p.FilesSHA256 = hostclaim.Position{}, ""
 	o = then(t, o, hostclaim.JournalPin("op-2", p), hostclaim.ToInstalling("op-2", "p-1", decidedAt))

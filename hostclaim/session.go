@@ -53,12 +53,14 @@ func PublishGeneration(box string, session uint64) Transition {
 		if h == nil || session == 0 || h.Session != session || h.WriterBox != box || c.Op.Exec != box {
 			return wrong("session %d of %s is not the current one", session, box)
 		}
-		if !c.admits() {
-			return wrong("no generation is published in %s", c.Op.where())
-		}
 		last := len(h.Admissions) - 1
-		if h.Admissions[last].Published {
+		switch {
+		case h.Admissions[last].Published:
 			return ErrAlreadyRecorded
+		case !c.admits():
+			return wrong("no generation is published in %s", c.Op.where())
+		case h.Ended != nil:
+			return wrong("session %d has ended", session)
 		}
 		for i := last - 1; i >= 0; i-- {
 			dead := h.Admissions[i]

@@ -68,3 +68,16 @@ func deadGenerations(c *hostclaim.Claim) (dead []string) {
 	}
 	return dead
 }
+
+// TestNothingIsPublishedAfterItsSessionEnded: nobody runs it, and what it was
+// restored from must not be parked for it.
+func TestNothingIsPublishedAfterItsSessionEnded(t *testing.T) {
+	o := upTo(t, "serving")
+	o = then(t, o, hostclaim.AdmitWriter(readmission(o.Claim, "g-2")))
+	session := o.Claim.Holder.Session
+	ended := then(t, o, hostclaim.EndSession(source.Box, session, pinned))
+	refused(t, ended, hostclaim.PublishGeneration(source.Box, session), hostclaim.ErrWrongState, "has ended")
+	both := then(t, o, hostclaim.PublishGeneration(source.Box, session))
+	both = then(t, both, hostclaim.EndSession(source.Box, session, hostclaim.Position{Generation: "g-2", TXID: 1, FilesGeneration: "g-2"}))
+	refused(t, both, hostclaim.PublishGeneration(source.Box, session), hostclaim.ErrAlreadyRecorded, "")
+}

@@ -31,7 +31,8 @@ type Stuck struct {
 }
 
 // MarkStuck hands an operation that cannot go on by itself to an operator. It
-// ends the attempts of a target, so that one which is alive can release.
+// ends the attempts of a target, so that one which is alive can release, and
+// drops a release that led nowhere, so that its box can cite its receipt again.
 //
 // Facts stay legal: evidence of every kind, a release, the end of a session. A
 // source that executes in starting may be admitted, and the drain be cancelled.
@@ -59,6 +60,9 @@ func MarkStuck(op string, why StuckReason, now time.Time) Transition {
 		if c.Op.Phase == Probing {
 			c.failProbe(now)
 		}
+		if why == ReleaseOverdue {
+			c.Op.Journal.Release = nil // its receipt was of no use
+		}
 		c.stick(why, now)
 		return nil
 	}
@@ -81,14 +85,14 @@ func (c *Claim) checkStuck(why StuckReason, now time.Time) error {
 	case NoSpare:
 		return after(failing && c.Op.Kind == Relocating, why, due.Add(SpareDeadline), now)
 	case ReleaseOverdue:
-		return after(c.releasing() && j.Release == nil, why, j.PhaseSince.Add(ReleaseDeadline), now)
+		return after(c.releasing(), why, j.PhaseSince.Add(ReleaseDeadline), now)
 	case InstallOverdue:
 		due, installing := c.installDue()
 		return after(installing, why, due, now)
 	case PinUncovered:
-		return after(c.Op.Phase == Pinning && j.Pin == nil, why, now, now)
+		return after(c.Op.Phase == Pinning && j.Pin == nil, why, c.Op.PinFrom(), now)
 	case ReceiptLost:
-		return after(c.Op.Phase == Probing && c.preparedOpened(), why, now, now)
+		return after(c.Op.Phase == Probing && c.PreparedOpened(), why, now, now)
 	}
 	return wrong("unknown reason %q", why)
 }
@@ -130,21 +134,24 @@ type Proof struct {
 // Resolve goes on with a stuck operation as an operator decided, with the box
 // that the resolution names: a spare, the source, or the same target again. One
 // more replacement is granted. A source that still executes and is named serves
-// on, under a new stamp. Once the current target opened the prepared generation
-// it is left only with proof. prepared is used where a build begins anew, as in
-// [ReplaceTarget].
-func Resolve(op string, r resolution.Resolution, proof Proof, prepared string, now time.Time) Transition {
+// on, under a new stamp. What was pinned and prepared is dropped: the data is
+// chosen afresh, from the newest release or what the writers left. Once the
+// current target opened the prepared generation it is left only with proof.
+func Resolve(op string, r resolution.Resolution, proof Proof, now time.Time) Transition {
 	return func(c *Claim) error {
+		if c.ended(op, Resolved) {
+			return ErrAlreadyRecorded
+		}
 		if err := c.runs(op, Relocating, Deleting); err != nil {
 			return err
 		}
-		if contains(c.Op.Journal.Resolutions, r.Ref().Key) {
+		j := &c.Op.Journal
+		if contains(j.Resolutions, r.Ref().Key) {
 			return ErrAlreadyRecorded
 		}
 		if err := c.checkResolution(r); err != nil {
 			return err
 		}
-		j := &c.Op.Journal
 		why := j.Stuck.Reason
 		j.Resolutions = append(j.Resolutions, r.Ref().Key)
 		j.Stuck, j.AcceptEmpty = nil, j.AcceptEmpty || r.AcceptEmpty()
@@ -156,9 +163,9 @@ func Resolve(op string, r resolution.Resolution, proof Proof, prepared string, n
 		case c.Op.sourceExecutes():
 			return c.goOnReleasing(next, now)
 		case why == PinUncovered:
-			j.Release = nil
+			j.Release, c.Holder.Ended = nil, nil // nothing that they vouch for is there
 		}
-		return c.goOnWith(next, proof, prepared, now)
+		return c.goOnWith(next, proof, now)
 	}
 }
 
@@ -187,8 +194,8 @@ func (c *Claim) goOnDeleting(next Member, now time.Time) error {
 // target is named and it is asked again.
 func (c *Claim) goOnReleasing(next Member, now time.Time) error {
 	if next == c.Op.Intent.Source {
-		c.execute(next.Box)
-		c.finish()
+		c.execute(next)
+		c.finish(Resolved)
 		return nil
 	}
 	if err := c.rename(next, now); err != nil {
@@ -199,8 +206,8 @@ func (c *Claim) goOnReleasing(next Member, now time.Time) error {
 }
 
 // goOnWith begins a nested relocation to next.
-func (c *Claim) goOnWith(next Member, proof Proof, prepared string, now time.Time) error {
-	if c.preparedOpened() {
+func (c *Claim) goOnWith(next Member, proof Proof, now time.Time) error {
+	if c.PreparedOpened() {
 		if err := c.prove(proof); err != nil {
 			return err
 		}
@@ -211,7 +218,18 @@ func (c *Claim) goOnWith(next Member, proof Proof, prepared string, now time.Tim
 	if err := c.rename(next, now); err != nil {
 		return err
 	}
-	return c.resume(prepared, now)
+	if c.Op.Phase == Starting {
+		return nil
+	}
+	j := &c.Op.Journal
+	c.uninstall()
+	if j.Prepared != "" {
+		j.Abandoned = add(j.Abandoned, j.Prepared)
+	}
+	j.Pin, j.Prepared, j.PreparedStamp, j.PreparedAuthority = nil, "", 0, nil
+	c.vacate()
+	c.Op.enter(Pinning, now)
+	return nil
 }
 
 // prove holds the current target to its release or to its end.
@@ -232,14 +250,14 @@ func (c *Claim) rename(next Member, now time.Time) error {
 	if err := next.check("box"); err != nil {
 		return wrong("%v", err)
 	}
-	if known := c.Op.member(next.Box); known.Box == next.Box && known != next {
+	old, acknowledged := c.Op.Target().Box, c.Op.Journal.Acks[next.Box] != ""
+	if known := c.Op.member(next.Box); known.Box == next.Box && known != next && (acknowledged || next.Box != old) {
 		return wrong("%s is enrolled as %s in this operation, not %s", next.Box, known.Enrollment, next.Enrollment)
 	}
-	if next == c.Op.Target() {
-		c.Op.Journal.TargetSince = now.UTC()
+	if next.Box == old {
+		c.Op.Journal.Target, c.Op.Journal.TargetSince = next, now.UTC()
 		return nil
 	}
-	old := c.Op.Target().Box
 	c.name(next, now)
 	if !c.IsLost(old) {
 		c.oweLocalOf(old)

@@ -23,6 +23,23 @@ func beingDeleted(t *testing.T) hostclaim.Observed {
 	return then(t, upTo(t, "serving"), hostclaim.BeginDelete("op-2", "console", source, phaseAt))
 }
 
+// deletionReleased is a deletion whose executor has released.
+func deletionReleased(t *testing.T) hostclaim.Observed {
+	t.Helper()
+	o := beingDeleted(t)
+	return then(t, o, hostclaim.JournalRelease("op-2", releaseOf(t, o.Claim, pinned)))
+}
+
+// withoutTarget is a failover in pinning as a move leaves it whose region lost
+// its only box.
+func withoutTarget(t *testing.T) hostclaim.Observed {
+	t.Helper()
+	o := upTo(t, "pinning")
+	o.Claim.Op.Intent.Target, o.Claim.Op.Participants, o.Claim.Op.Journal.Acks = hostclaim.Member{}, nil, nil
+	require.NoError(t, o.Claim.Validate())
+	return o
+}
+
 // reasons is where each reason applies, and from when on.
 func reasons(t *testing.T) map[hostclaim.StuckReason]map[string]stuckFrom {
 	t.Helper()
@@ -52,11 +69,15 @@ func reasons(t *testing.T) map[hostclaim.StuckReason]map[string]stuckFrom {
 			"probe-failed unopened":       {failedProbe(t, "attempt"), probeFailedAt.Add(10 * time.Minute)},
 			"probe-failed":                {failedProbe(t, "opened"), probeFailedAt.Add(10 * time.Minute)},
 			"released":                    {targetReleased(t), probeFailedAt.Add(10 * time.Minute)},
+			"no target":                   {withoutTarget(t), epoch.Add(10 * time.Minute)},
 		},
 		hostclaim.ReleaseOverdue: {
-			"releasing":    {drainUpTo(t, "releasing"), phaseAt.Add(10 * time.Minute)},
-			"probe-failed": {failedProbe(t, "opened"), probeFailedAt.Add(10 * time.Minute)},
-			"deleting":     {beingDeleted(t), phaseAt.Add(10 * time.Minute)},
+			"releasing":              {drainUpTo(t, "releasing"), phaseAt.Add(10 * time.Minute)},
+			"released":               {drainUpTo(t, "released"), phaseAt.Add(10 * time.Minute)},
+			"probe-failed":           {failedProbe(t, "opened"), probeFailedAt.Add(10 * time.Minute)},
+			"probe-failed, released": {targetReleased(t), probeFailedAt.Add(10 * time.Minute)},
+			"deleting":               {beingDeleted(t), phaseAt.Add(10 * time.Minute)},
+			"deleting, released":     {deletionReleased(t), phaseAt.Add(10 * time.Minute)},
 		},
 		hostclaim.InstallOverdue: {
 			"installing":                 {drainUpTo(t, "installing"), install},
@@ -65,8 +86,9 @@ func reasons(t *testing.T) map[hostclaim.StuckReason]map[string]stuckFrom {
 			"its next is not ready":      {notReady, notReady.Claim.Op.Journal.PhaseSince.Add(15 * time.Minute)},
 			"installing with none spare": {exhausted(t, "installing"), install},
 		},
-		hostclaim.PinUncovered: {"pinning": {drainUpTo(t, "pinning"), time.Time{}}, "a failover": {upTo(t, "pinning"), time.Time{}}},
-		hostclaim.ReceiptLost:  {"probing": {drainUpTo(t, "opened"), time.Time{}}},
+		hostclaim.PinUncovered: {"pinning": {drainUpTo(t, "pinning"), time.Time{}},
+			"a failover": {upTo(t, "pinning"), epoch.Add(relocation.PinDelay)}},
+		hostclaim.ReceiptLost: {"probing": {drainUpTo(t, "opened"), time.Time{}}},
 	}
 }
 
@@ -91,7 +113,10 @@ func TestAnOperationIsStuckFromTheSecondThatItsReasonApplies(t *testing.T) {
 						before.Op.Journal.Release = nil
 					}
 				}
-				require.Equal(t, before, c.Clone(), "nothing else changes, but that a live target is to release")
+				if why == hostclaim.ReleaseOverdue {
+					before.Op.Journal.Release = nil
+				}
+				require.Equal(t, before, c.Clone(), "nothing else changes, but that a live target is to release, and whoever did so once more")
 				refused(t, o, mark, hostclaim.ErrAlreadyRecorded, "")
 				other := hostclaim.PinUncovered
 				if why == other {
@@ -113,7 +138,7 @@ func TestAReasonThatDoesNotApplyIsRefused(t *testing.T) {
 	for why, stages := range map[hostclaim.StuckReason][]string{
 		hostclaim.ReplacementsUsedUp: {"installing", "installed", "attempt", "opened"},
 		hostclaim.NoSpare:            {"installing", "installed", "attempt", "opened", "probe-failed", "probe-failed unopened"},
-		hostclaim.ReleaseOverdue:     {"releasing", "probe-failed", "deleting"},
+		hostclaim.ReleaseOverdue:     {"releasing", "released", "probe-failed", "deleting"},
 		hostclaim.InstallOverdue:     {"installing", "installed"},
 		hostclaim.PinUncovered:       {"pinning"},
 		hostclaim.ReceiptLost:        {"opened"},
@@ -158,10 +183,7 @@ func plant(o hostclaim.Observed, why hostclaim.StuckReason) hostclaim.Observed {
 // fact with a stage in which it is legal.
 func TestNothingButFactsGoesOnWhileAnOperationIsStuck(t *testing.T) {
 	released, opened := drainUpTo(t, "released"), drainUpTo(t, "opened")
-	deleted := beingDeleted(t)
-	deleted = then(t, deleted, hostclaim.JournalRelease("op-2", releaseOf(t, deleted.Claim, pinned)))
-	untargeted := upTo(t, "pinning")
-	untargeted.Claim.Op.Intent.Target, untargeted.Claim.Op.Participants, untargeted.Claim.Op.Journal.Acks = hostclaim.Member{}, nil, nil
+	deleted, untargeted := deletionReleased(t), withoutTarget(t)
 	for name, row := range map[string]struct {
 		o    hostclaim.Observed
 		step hostclaim.Transition
@@ -222,7 +244,7 @@ func TestAFactCuresTheReasonsThatItTakesAway(t *testing.T) {
 		"the target releases":            {failedProbe(t, "opened"), release(written), []hostclaim.StuckReason{hostclaim.ReleaseOverdue}},
 		"the source dies in starting":    {drainUpTo(t, "starting"), fenced, []hostclaim.StuckReason{hostclaim.ReleaseOverdue}},
 		"the source dies in releasing":   {drainUpTo(t, "releasing"), fenced, []hostclaim.StuckReason{hostclaim.ReleaseOverdue}},
-		"the source dies after it":       {drainUpTo(t, "released"), fenced, nil},
+		"the source dies after it":       {drainUpTo(t, "released"), fenced, []hostclaim.StuckReason{hostclaim.ReleaseOverdue}},
 		"the source dies in pinning":     {drainUpTo(t, "pinning"), fenced, nil},
 		"the source dies in probing":     {drainUpTo(t, "opened"), fenced, nil},
 		"the target dies in releasing":   {drainUpTo(t, "releasing"), replace, ofTarget},

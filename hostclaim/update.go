@@ -123,6 +123,9 @@ func write(ctx context.Context, s objstore.Store, o Observed, t Transition) (Obs
 	if err != nil {
 		return Observed{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
+	if next, err = Decode(body); err != nil {
+		return Observed{}, err // nobody could read it again
+	}
 	cond := objstore.IfAbsent()
 	if o.Claim != nil {
 		cond = objstore.IfMatch(o.ETag)

@@ -1,7 +1,9 @@
 package hostclaim_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,6 +45,34 @@ func TestATransitionMayNotRewriteWhatUpdateOwns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := o.Next("nonce", tr)
+			require.ErrorIs(t, err, hostclaim.ErrMalformed)
+		})
+	}
+}
+
+// TestNothingIsWrittenThatNobodyCouldReadAgain: a claim is never repaired, so
+// such a write would be the last one of its host.
+func TestNothingIsWrittenThatNobodyCouldReadAgain(t *testing.T) {
+	receipt := func(key string) func(*hostclaim.Claim) hostclaim.Transition {
+		return func(c *hostclaim.Claim) hostclaim.Transition {
+			r := releaseOf(t, c, pinned)
+			r.Receipt = key
+			return hostclaim.JournalRelease("op-2", r)
+		}
+	}
+	for name, row := range map[string]struct {
+		stage string
+		step  func(*hostclaim.Claim) hostclaim.Transition
+	}{
+		"a time after the year 9999": {"acknowledged", always(hostclaim.ToReleasing("op-2", time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)))},
+		"a time before the year 0":   {"acknowledged", always(hostclaim.ToReleasing("op-2", time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)))},
+		"a text of 5 MiB":            {"releasing", receipt(strings.Repeat("x", 5<<20))},
+		"a text that is not UTF-8":   {"releasing", receipt("\xff")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := drainUpTo(t, row.stage)
+			var none objstore.Store // a request would panic
+			_, err := hostclaim.Update(ctx, none, o, row.step(o.Claim))
 			require.ErrorIs(t, err, hostclaim.ErrMalformed)
 		})
 	}

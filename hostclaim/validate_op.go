@@ -2,6 +2,7 @@ package hostclaim
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,8 +14,17 @@ func (c *Claim) validOp() error {
 	if o.Kind != Relocating && o.Phase != "" {
 		return fmt.Errorf("op.phase is %q in %s", o.Phase, o.Kind)
 	}
-	if len(o.By) > maxText {
+	switch {
+	case len(o.By) > maxText:
 		return fmt.Errorf("op.by is %d bytes, at most %d", len(o.By), maxText)
+	case o.Outcome != "" && (o.Kind != Serving || !slices.Contains([]Outcome{Completed, Cancelled, Resolved}, o.Outcome)):
+		return fmt.Errorf("op.outcome is %q in %s", o.Outcome, o.Kind)
+	case (o.Exec == "" || o.Exec == None) != (o.ExecEnrollment == ""):
+		return fmt.Errorf("op.exec is %q as %q", o.Exec, o.ExecEnrollment)
+	case o.Journal.Stuck != nil && (o.Journal.Stuck.Gen > c.Gen || !slices.Contains(stuckReasons, o.Journal.Stuck.Reason)):
+		return fmt.Errorf("op.journal.stuck is for %q since gen %d, at gen %d", o.Journal.Stuck.Reason, o.Journal.Stuck.Gen, c.Gen)
+	case o.Kind != Relocating && o.Kind != Deleting && !reflect.DeepEqual(o.Journal, Journal{}):
+		return fmt.Errorf("a journal in %s", o.Kind)
 	}
 	exec, participants := o.Exec, o.Participants
 	switch o.Kind {
@@ -56,10 +66,13 @@ func (c *Claim) validExecutor() error {
 	if c.Holder.Stamp == 0 {
 		return fmt.Errorf("%s on %q without a stamp", o.Kind, o.Exec)
 	}
-	if o.Kind == Deleting && o.Intent.Source.Box != o.Exec {
-		return fmt.Errorf("deleting on %q, op.intent.source is %q", o.Exec, o.Intent.Source.Box)
+	switch {
+	case o.Kind == Deleting && o.Intent.Source != o.executor():
+		return fmt.Errorf("deleting on %q as %q, op.intent.source is %v", o.Exec, o.ExecEnrollment, o.Intent.Source)
+	case o.Kind == Serving && o.Intent != Intent{}:
+		return fmt.Errorf("an intent in serving: %+v", o.Intent)
 	}
-	return boxid.CheckRef(o.Exec)
+	return o.executor().check("op.exec")
 }
 
 var phases = []Phase{Starting, Releasing, Pinning, Installing, Installed, Probing, ProbeFailed}
@@ -124,8 +137,8 @@ func (c *Claim) validParties() error {
 	case !o.reached(Pinning):
 		want = source
 	}
-	if o.Exec != want {
-		return fmt.Errorf("%s for %s with executor %q, want %q", o.Phase, o.Reason(), o.Exec, want)
+	if o.Exec != want || want != None && o.executor() != o.member(want) {
+		return fmt.Errorf("%s for %s with executor %q as %q, want %q", o.Phase, o.Reason(), o.Exec, o.ExecEnrollment, want)
 	}
 	for i, box := range o.Participants {
 		if box != source && box != target || contains(o.Participants[:i], box) {
@@ -161,8 +174,6 @@ func (c *Claim) validFences() error {
 	switch {
 	case j.Replacements < 0 || j.Granted < 0 || j.Replacements > c.replacements() || len(j.Replaced) > j.Replacements:
 		return fmt.Errorf("%d replacements of %v, granted %d beyond %d", j.Replacements, j.Replaced, j.Granted, MaxReplacements)
-	case j.Stuck != nil && !slices.Contains(stuckReasons, j.Stuck.Reason):
-		return fmt.Errorf("op.journal.stuck.reason is %q", j.Stuck.Reason)
 	case j.Release != nil && !o.reached(Releasing):
 		return fmt.Errorf("a release in %s", o.Phase)
 	}
@@ -182,6 +193,10 @@ func (c *Claim) validPrepared() error {
 		return fmt.Errorf("a pin in %s", o.Phase)
 	case !installing && !kept && j.Prepared != "":
 		return fmt.Errorf("prepared generation %q in %s", j.Prepared, o.Phase)
+	case j.Pin != nil && (j.Pin.Size < 0 || !strings.HasPrefix(j.Pin.Key, pinPrefix(c.Host, o.ID))):
+		return fmt.Errorf("pin %q of %d bytes, want one under %s", j.Pin.Key, j.Pin.Size, pinPrefix(c.Host, o.ID))
+	case j.PreparedAuthority != nil && j.PreparedAuthority.FilesSeq != 0:
+		return fmt.Errorf("prepared files at sequence %d, want 0", j.PreparedAuthority.FilesSeq)
 	case j.Prepared != "" && j.Pin == nil:
 		return fmt.Errorf("prepared generation %q without a pin", j.Prepared)
 	case (j.Prepared == "") != (j.PreparedStamp == 0):
@@ -215,7 +230,7 @@ func (c *Claim) validInstall() error {
 func (c *Claim) validProbe() error {
 	o, j := c.Op, c.Op.Journal
 	switch {
-	case !o.reached(Probing) && (j.ProbeAttempts != 0 || j.Probe != nil || j.Prepared != "" && c.preparedOpened()):
+	case !o.reached(Probing) && (j.ProbeAttempts != 0 || j.Probe != nil || j.Prepared != "" && c.PreparedOpened()):
 		return fmt.Errorf("a probe attempt in %s", o.Phase)
 	case j.ProbeAttempts < 0 || j.ProbeAttempts > MaxProbeAttempts || j.ProbeAdmission < 0 || j.ProbeAdmission > j.ProbeAttempts:
 		return fmt.Errorf("%d probe attempts, the last that admitted is %d", j.ProbeAttempts, j.ProbeAdmission)
@@ -232,6 +247,10 @@ func (c *Claim) validLists() error {
 			return fmt.Errorf("obligation %s has kind %q", o.ID, o.Kind)
 		case !checkOwner(o.Owner):
 			return fmt.Errorf("obligation %s has owner %q, want box:<ref> or region:<code>", o.ID, o.Owner)
+		case o.Incarnation != "" && checkName("incarnation", o.Incarnation) != nil, o.Region != "" && checkName("region", o.Region) != nil:
+			return fmt.Errorf("obligation %s is of incarnation %q in region %q", o.ID, o.Incarnation, o.Region)
+		case o.Kind == ParkLocal && boxid.CheckRef(o.Box) != nil:
+			return fmt.Errorf("obligation %s is of box %q", o.ID, o.Box)
 		case o.Park != nil && (o.Kind == ParkLocal || o.Park.Location != LocationOf(c.Host, o.Incarnation)):
 			return fmt.Errorf("obligation %s, a %s of %q, is bound to %q", o.ID, o.Kind, o.Incarnation, o.Park.Location)
 		}

@@ -22,7 +22,7 @@ const story = `box-a holds job.demo.example as session 1
 box-b is refused: hostclaim: job.demo.example: not legal in this state: no evidence that box-a is gone
 box-a ended its session and its process ended: an operator declares it lost
 box-b holds job.demo.example as session 3
-box-a is refused: hostclaim: job.demo.example: not legal in this state: target box-a is lost for this host
+box-a is refused: hostclaim: job.demo.example: not legal in this state: box-a is lost for this host
 the claim: 2 sessions one after the other, executor box-b, 0 losses declared
 `
 

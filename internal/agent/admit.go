@@ -34,11 +34,8 @@ func (h *host) admit(ctx context.Context, o hostclaim.Observed, first ...hostcla
 	if len(first) > 0 {
 		a.Phase = hostclaim.Probing // first leads there, if it is not there yet
 	}
-	if c.Holder.Ended != nil {
-		a.Coverage = hostclaim.CleanReturn
-	}
 	h.baseline = nil
-	if j := c.Op.Journal; j.Prepared != "" && j.PreparedOpened == "" {
+	if j := c.Op.Journal; j.Prepared != "" && !c.PreparedOpened() {
 		a.NewGeneration, a.Baseline = j.Prepared, j.Pin.Position
 	} else {
 		b, err := hostrelocate.Newest(ctx, h.agent.data, c)
@@ -47,6 +44,9 @@ func (h *host) admit(ctx context.Context, o hostclaim.Observed, first ...hostcla
 		}
 		h.baseline = &b
 		a.NewGeneration, a.Baseline = "g-"+record.Nonce(), b.Position
+	}
+	if end := c.Holder.Ended; end != nil && c.Reaches(a.Baseline, end.Final) {
+		a.Coverage = hostclaim.CleanReturn
 	}
 	if err := h.ask(ctx, c, a.NewGeneration); err != nil {
 		return hostclaim.Observed{}, err
@@ -72,7 +72,7 @@ func (h *host) ask(ctx context.Context, c *hostclaim.Claim, generation string) e
 // this incarnation and either ended or ran in this very boot. A relocation's own
 // local install is always trusted: it was just made.
 func (h *host) distrustFiles(c *hostclaim.Claim) error {
-	if c.Op.Kind == hostclaim.Relocating && c.Op.Journal.PreparedOpened == "" {
+	if c.Op.Journal.Prepared != "" && !c.PreparedOpened() {
 		return nil
 	}
 	last, found, err := h.guard.Session()
