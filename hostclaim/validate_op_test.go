@@ -160,3 +160,21 @@ func TestEachAdmissionHasASessionOfItsOwn(t *testing.T) {
 		}},
 	})
 }
+
+// TestNothingIsTriedBeforeProbing: each trace of an attempt by itself.
+func TestNothingIsTriedBeforeProbing(t *testing.T) {
+	refuseEach(t, []breach{
+		{"an attempt", drainAt("received"), "a probe attempt in installed", func(c *hostclaim.Claim) { c.Op.Journal.ProbeAttempts = 1 }},
+		{"a probe", drainAt("received"), "a probe attempt in installed", func(c *hostclaim.Claim) { c.Op.Journal.Probe = &hostclaim.Probe{} }},
+		{"a writer of what was prepared", drainAt("received"), "a probe attempt in installed", func(c *hostclaim.Claim) {
+			c.Op.Journal.PreparedOpened = c.Op.Journal.Prepared
+		}},
+		{"less than none", drainAt("probing"), "-1 probe attempts", func(c *hostclaim.Claim) { c.Op.Journal.ProbeAttempts = -1 }},
+		{"more than there are", drainAt("probing"), "4 probe attempts", func(c *hostclaim.Claim) { c.Op.Journal.ProbeAttempts = 4 }},
+		{"an admission of less than none", drainAt("probing"), "that admitted is -1", func(c *hostclaim.Claim) { c.Op.Journal.ProbeAdmission = -1 }},
+		{"an admission of none that was begun", drainAt("attempt"), "that admitted is 2", func(c *hostclaim.Claim) { c.Op.Journal.ProbeAdmission = 2 }},
+	})
+	c := drainUpTo(t, "attempt").Claim
+	c.Op.Journal.ProbeAttempts, c.Op.Journal.ProbeAdmission = hostclaim.MaxProbeAttempts, hostclaim.MaxProbeAttempts
+	require.NoError(t, c.Validate(), "as many as there are")
+}

@@ -2,6 +2,8 @@ package explore_test
 
 import (
 	"flag"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -35,5 +37,20 @@ func TestExhaustive(t *testing.T) {
 	}
 	if *full {
 		golden(t, "explored.txt", found.String())
+	}
+}
+
+// TestTheDocsTellWhatWasExplored keeps the table of docs/claim.md to what the
+// full exploration found.
+func TestTheDocsTellWhatWasExplored(t *testing.T) {
+	found, err := os.ReadFile("testdata/explored.txt")
+	require.NoError(t, err)
+	doc, err := os.ReadFile("../../../docs/claim.md")
+	require.NoError(t, err)
+	heads := regexp.MustCompile(`(?m)^boxes: .*$`).FindAllString(string(found), -1)
+	require.NotEmpty(t, heads)
+	for _, head := range heads {
+		row := "| " + strings.Join(regexp.MustCompile(`\d+`).FindAllString(head, -1), " | ")
+		require.Contains(t, strings.ReplaceAll(string(doc), ",", ""), row+" steps |")
 	}
 }

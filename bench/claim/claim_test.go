@@ -1,4 +1,4 @@
-package hostclaim_test
+package claim_test
 
 import (
 	"context"
@@ -17,11 +17,6 @@ import (
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/objstore/storeurl"
 )
-
-// The benchmarks of a claim's own work, and of Update beside a bare conditional
-// PUT:
-//
-//	go test ./hostclaim -run '^$' -bench . -benchmem
 
 // benchHost makes claims of one host by public transitions alone. id makes its
 // names.
