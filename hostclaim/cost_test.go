@@ -47,7 +47,7 @@ type costStep struct {
 
 // costSteps are a create of a host that never had a claim, and an admission.
 func costSteps(t *testing.T) []costStep {
-	o := typicalClaim(t)
+	o := upTo(t, "serving")
 	body, err := record.Encode(o.Claim)
 	require.NoError(t, err)
 	s := memstore.New()
@@ -58,6 +58,15 @@ func costSteps(t *testing.T) []costStep {
 		{"absent", memstore.New(), hostclaim.Observed{Host: o.Host}, firstCreate()},
 		{"serving", s, o, anotherSession(o)},
 	}
+}
+
+func anotherSession(o hostclaim.Observed) hostclaim.Transition {
+	w := o.Claim.Holder
+	return hostclaim.AdmitWriter(hostclaim.Admission{
+		Op: o.Claim.Op.ID, Phase: o.Claim.Op.Phase, Session: w.Session, Generation: w.Generation,
+		Box: o.Claim.Op.Exec, NewGeneration: "next",
+		Baseline: hostclaim.Position{Generation: w.Generation, TXID: 1, FilesGeneration: w.Generation, FilesSeq: 1},
+	})
 }
 
 func firstCreate() hostclaim.Transition {

