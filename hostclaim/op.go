@@ -118,7 +118,7 @@ type Journal struct {
 
 	Stuck       *Stuck   `json:"stuck"`                 // the operation waits for an operator
 	Resolutions []string `json:"resolutions,omitempty"` // keys of what operators decided
-	AcceptEmpty bool     `json:"accept_empty"`          // an operator accepts that no data is left
+	AcceptEmpty bool     `json:"accept_empty"`          // an operator accepts that no data is left, until there is some
 
 	// Acks maps a participant to the enrollment under which it acknowledged.
 	Acks   map[string]string `json:"acks,omitempty"`

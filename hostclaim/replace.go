@@ -65,8 +65,8 @@ func AbandonTarget(op string, next Member, prepared string, now time.Time) Trans
 			return wrong("%s opened %q: it is left only by its release", old, c.Op.Journal.Prepared)
 		case c.Op.Exec == old && c.Holder.Stamp <= c.Holder.Session:
 			return wrong("%s was admitted as session %d", old, c.Holder.Session)
-		case !ok:
-			return wrong("%s owes no progress in %s", old, c.Op.where())
+		case old == "" || !ok:
+			return wrong("%q owes no progress in %s", old, c.Op.where())
 		case now.Before(due):
 			return wrong("%s may make progress until %s", old, due)
 		}

@@ -118,3 +118,23 @@ func TestAnOperatorCorrectsTheEnrollmentOfABoxThatHasNotAcknowledged(t *testing.
 	refused(t, starting, resolve(t, starting, other, hostclaim.Proof{}), hostclaim.ErrWrongState, "box-1 is enrolled as enr-1 in this operation")
 	refused(t, o, resolve(t, o, other, hostclaim.Proof{}), hostclaim.ErrWrongState, "box-1 is enrolled as enr-1 in this operation")
 }
+
+// TestThatNothingIsLeftIsNotAcceptedOfWhatWasPublishedSince: a target that began
+// from nothing, by an operator's word, and was ready has data of its own.
+func TestThatNothingIsLeftIsNotAcceptedOfWhatWasPublishedSince(t *testing.T) {
+	o := then(t, drainUpTo(t, "pinning"), hostclaim.MarkStuck("op-2", hostclaim.PinUncovered, phaseAt))
+	o = then(t, o, accepting(t, o, target))
+	o = then(t, o, emptyPin(o.Claim), hostclaim.ToInstalling("op-2", "p-1", phaseAt))
+	empty := built
+	empty.SnapshotTXID, empty.SourceFilesSeq = 0, 0
+	o = then(t, o, hostclaim.ToInstalled("op-2", empty, phaseAt))
+	o = then(t, o, hostclaim.RecordLocalInstall("op-2", installOf(o.Claim)), hostclaim.ToProbing("op-2", phaseAt), hostclaim.BeginProbeAttempt("op-2", 1))
+	o = then(t, o, hostclaim.AdmitWriter(openingOf(o.Claim, hostclaim.Uncovered)))
+	o = then(t, o, hostclaim.PublishGeneration(target.Box, o.Claim.Holder.Session))
+	o = then(t, o, hostclaim.ReplaceTarget("op-2", lostAt(t, target, diedAt), spare, "", diedAt))
+	refused(t, o, emptyPin(o.Claim), hostclaim.ErrWrongState, "an empty baseline needs")
+}
+
+func TestNobodyIsAbandonedWhereThereIsNoTarget(t *testing.T) {
+	refused(t, withoutTarget(t), hostclaim.AbandonTarget("op-2", spare, "", epoch), hostclaim.ErrWrongState, "owes no progress")
+}

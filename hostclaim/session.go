@@ -72,6 +72,7 @@ func PublishGeneration(box string, session uint64) Transition {
 			}
 		}
 		h.Admissions[last].Published = true
+		c.Op.Journal.AcceptEmpty = false
 		return nil
 	}
 }

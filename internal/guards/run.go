@@ -113,7 +113,7 @@ var (
 func (t *suite) run(ctx context.Context, i int, tests []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout+10*time.Second)
 	defer cancel()
-	flags := []string{"-test.v", "-test.failfast", "-test.timeout=" + t.timeout.String(), "-test.run=^(" + strings.Join(tests, "|") + ")$"}
+	flags := []string{"-test.v", "-test.failfast", "-test.short", "-test.timeout=" + t.timeout.String(), "-test.run=^(" + strings.Join(tests, "|") + ")$"}
 	cmd := exec.CommandContext(ctx, t.binary, append(flags, t.flags...)...)
 	cmd.Dir = t.at
 	cmd.Env = append(os.Environ(), variable+"="+strconv.Itoa(i), "TMPDIR="+filepath.Dir(t.binary))
