@@ -3,6 +3,7 @@ package hostclaim_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,6 +15,38 @@ import (
 func TestGoldenClaimOfEachStage(t *testing.T) {
 	for _, s := range stages(sourceGone(t)) {
 		t.Run(s.name, func(t *testing.T) { recordtest.Golden(t, s.name, *upTo(t, s.name).Claim) })
+	}
+}
+
+// TestGoldenClaimOfEachOtherState is about what a failover without a fault never
+// passes through.
+func TestGoldenClaimOfEachOtherState(t *testing.T) {
+	stuck := then(t, upTo(t, "installing"), hostclaim.MarkStuck("op-2", hostclaim.InstallOverdue, epoch.Add(hostclaim.InstallDeadline(0))))
+	deleted := deleting(t)
+	release, receipt := stopped(t, deleted.Claim, source, finalOfSource)
+	deleted = then(t, deleted, hostclaim.JournalRelease("op-9", release))
+	parking := then(t, deleted, hostclaim.ParkAfterRelease("op-9", receipt))
+	bound := parking.Claim.Obligations[1]
+	free := then(t, complete(t, parking), hostclaim.FreeHost("op-9"))
+	for name, o := range map[string]hostclaim.Observed{
+		"drain-starting":         drainUpTo(t, "starting"),
+		"drain-releasing":        drainUpTo(t, "releasing"),
+		"drain-released":         drainUpTo(t, "released"),
+		"drain-pinning":          drainUpTo(t, "pinning"),
+		"drain-opened":           drainUpTo(t, "opened"),
+		"drain-cancelled":        then(t, drainUpTo(t, "starting"), hostclaim.CancelDrain("op-2", epoch.Add(time.Hour))),
+		"probe-failed":           failedProbe(t, "opened"),
+		"probe-failed-released":  targetReleased(t),
+		"replaced":               then(t, upTo(t, "received"), hostclaim.ReplaceTarget("op-2", gone(goneTarget(t)), spare, "", epoch)),
+		"stuck":                  stuck,
+		"stuck-fenced":           then(t, upTo(t, "installed"), hostclaim.FenceTargetWithoutSpare("op-2", gone(goneTarget(t)), epoch.Add(hostclaim.SpareDeadline))),
+		"create-cancelled":       then(t, upTo(t, "creating"), hostclaim.CancelCreate("op-1", "late")),
+		"deleting":               deleted,
+		"parking":                then(t, parking, hostclaim.BindScope("op-9", bound.ID, scopeOf(bound))),
+		"free":                   free,
+		"parking-without-holder": then(t, free, hostclaim.BeginSweep("op-11", "worker", []hostclaim.Residue{{Incarnation: "inc-1", Region: "ie"}}, epoch)),
+	} {
+		t.Run(name, func(t *testing.T) { recordtest.Golden(t, name, *o.Claim) })
 	}
 }
 
