@@ -12,7 +12,7 @@ import (
 // The kinds of chore.
 const (
 	ParkLocal      = "park-local"      // a box puts its local state of the host away
-	ParkGeneration = "park-generation" // a region puts one dead generation away, or all that the claim does not name
+	ParkGeneration = "park-generation" // a region puts a dead generation away, or all of them
 	ParkReplica    = "park-replica"    // a region puts all of an incarnation away
 )
 
@@ -24,8 +24,9 @@ type Obligation struct {
 	Incarnation string `json:"incarnation"`
 	Box         string `json:"box"`    // whose local state, for park-local
 	Region      string `json:"region"` // whose data store
-	// Generation is the one of a park-generation; "" is every generation that
-	// the claim does not name, where too many were dead to list.
+	// Generation is the one of a park-generation. Where too many were dead to
+	// list it is "": every generation but those in [Claim.Chain], in
+	// [Claim.FilesChain] and the prepared one.
 	Generation string `json:"generation"`
 	Owner      string `json:"owner"` // box:<ref> or region:<code>
 	Park       *Park  `json:"park"`  // its scope, once bound
@@ -74,9 +75,9 @@ func BindScope(op, id string, p Park) Transition {
 	}
 }
 
-// CompleteObligation removes a chore that was done. A box that cleared its local
-// state holds none any more. The last chore of a host that holds nothing else
-// frees it.
+// CompleteObligation removes a chore that was done; one that is not open counts as
+// done. A box that cleared its local state holds none any more. The last chore of
+// a host without a holder frees it.
 func CompleteObligation(op, id string) Transition {
 	return func(c *Claim) error {
 		o := c.obligation(op, id)
@@ -154,8 +155,8 @@ func (c *Claim) oweLocalOf(box string) {
 }
 
 // oweGeneration queues the parking of a dead generation. Where too many wait,
-// one chore over all that the claim does not name takes their place; those that
-// are bound already keep theirs.
+// one chore over all of them takes their place; those that are bound already keep
+// theirs.
 func (c *Claim) oweGeneration(generation string) {
 	region, listed := c.Holder.Region, 0
 	for _, o := range c.Obligations {

@@ -80,9 +80,9 @@ func (c *Claim) probed(p *Probe) bool {
 }
 
 // ToProbeFailed ends the attempts of a target that is alive: the last of them has
-// admitted, or [ProbeDeadline] has passed. A target that has a session of its own gives the
-// host up by its release; one that never opened the prepared generation has
-// nothing to release, and what the source released stands.
+// admitted, or [ProbeDeadline] has passed. A target that has a session of its own
+// gives the host up by its release; one that never opened the prepared generation
+// has nothing to release, and what the source released stands.
 func ToProbeFailed(op string, now time.Time) Transition {
 	return func(c *Claim) error {
 		if c.Op.ID == op && c.Op.Phase == ProbeFailed {

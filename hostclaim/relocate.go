@@ -134,8 +134,8 @@ func Acknowledge(op, box, enrollment string) Transition {
 }
 
 // CancelDrain gives a drain up that cannot begin, while the source executes: an
-// acknowledgement was missing for [DrainDeadline] after its target was named, or no target is left and the
-// operation stuck. The source serves on under its stamp.
+// acknowledgement was missing for [DrainDeadline] after its target was named, or
+// the operation is stuck. The source serves on under its stamp.
 func CancelDrain(op string, now time.Time) Transition {
 	return func(c *Claim) error {
 		if c.ended(op, Cancelled) {

@@ -102,10 +102,12 @@ func read(ctx context.Context, s objstore.Store, host string) (Observed, error) 
 }
 
 // Update applies t to a copy of what was observed and writes it in one
-// compare-and-swap. It costs one PUT, and one GET more only where the outcome
-// was not certain. The result is the claim as written.
+// compare-and-swap. It costs one PUT, and one GET more where the outcome was
+// unknown or a conflict, to see whether it is this very write that stands there.
+// The result is the claim as written.
 //
-// Errors: those of t, with nothing sent; [ErrConflict]; [ErrUnknown].
+// Errors: with nothing sent, those of t, and [ErrMalformed] for a claim that
+// nobody could read again; [ErrConflict]; [ErrUnknown].
 func Update(ctx context.Context, s objstore.Store, o Observed, t Transition) (Observed, error) {
 	next, err := write(ctx, s, o, t)
 	if err != nil {
