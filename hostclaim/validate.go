@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/carlosframework/regionha/boxid"
+	"github.com/carlosframework/regionha/internal/record"
 )
 
 // Validate checks every structural rule of a claim and names the first that is
@@ -132,13 +133,8 @@ func (m Member) check(field string) error {
 // checkName refuses what may not be a part of a key or an id: anything but 1 to
 // 128 of [A-Za-z0-9._-], and the names "." and "..".
 func checkName(field, s string) error {
-	if s == "" || len(s) > 128 || s == "." || s == ".." {
-		return fmt.Errorf("%s is %q, want 1 to 128 of [A-Za-z0-9._-]", field, s)
-	}
-	for _, r := range s {
-		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r) {
-			return fmt.Errorf("%s is %q, want only [A-Za-z0-9._-]", field, s)
-		}
+	if !record.IsName(s, 128) {
+		return fmt.Errorf("%s is %.220q, want 1 to 128 of [A-Za-z0-9._-]", field, s)
 	}
 	return nil
 }

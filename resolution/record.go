@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/carlosframework/regionha/internal/record"
 )
 
 // ErrInvalid: a field of a resolution is not what it must be. The message names
@@ -85,10 +87,7 @@ func (r Record) check() error {
 // checkName refuses what may not be one part of a key. That a name is also one
 // that the roster or the claim knows is said by who compares it with theirs.
 func checkName(field, name string) error {
-	bad := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-	}
-	if name == "" || len(name) > maxName || name == "." || name == ".." || strings.ContainsFunc(name, bad) {
+	if !record.IsName(name, maxName) {
 		return fmt.Errorf("%w: %s is %.220q, expected 1 to %d of [A-Za-z0-9._-]", ErrInvalid, field, name, maxName)
 	}
 	return nil

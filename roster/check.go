@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/carlosframework/regionha/boxid"
+	"github.com/carlosframework/regionha/internal/record"
 )
 
 // ErrInvalid: a roster, or a change of it, breaks a rule of this package.
@@ -16,11 +16,8 @@ var ErrInvalid = errors.New("invalid roster")
 // CheckEnrollment refuses, with [ErrInvalid], an enrollment that is not 1 to
 // 128 of [A-Za-z0-9._-], or that is "." or "..". It is part of keys.
 func CheckEnrollment(id string) error {
-	bad := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-	}
-	if id == "" || len(id) > 128 || id == "." || id == ".." || strings.ContainsFunc(id, bad) {
-		return fmt.Errorf("%w: enrollment %q: 1 to 128 of [A-Za-z0-9._-] are expected", ErrInvalid, id)
+	if !record.IsName(id, 128) {
+		return fmt.Errorf("%w: enrollment %.220q: 1 to 128 of [A-Za-z0-9._-] are expected", ErrInvalid, id)
 	}
 	return nil
 }

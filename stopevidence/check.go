@@ -3,7 +3,8 @@ package stopevidence
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/carlosframework/regionha/internal/record"
 )
 
 // Bounds of a receipt, so that none is larger than a person reads.
@@ -54,10 +55,7 @@ func (r Record) checkNames() error {
 // checkName refuses what may not be one part of a key. That a name is also one
 // that the roster or the claim knows is said by who compares it with theirs.
 func checkName(name string) error {
-	bad := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-	}
-	if name == "" || len(name) > maxName || name == "." || name == ".." || strings.ContainsFunc(name, bad) {
+	if !record.IsName(name, maxName) {
 		return fmt.Errorf("%.220q, expected 1 to %d of [A-Za-z0-9._-]", name, maxName)
 	}
 	return nil
