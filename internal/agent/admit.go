@@ -35,7 +35,7 @@ func (h *host) admit(ctx context.Context, o hostclaim.Observed, first ...hostcla
 		a.Phase = hostclaim.Probing // first leads there, if it is not there yet
 	}
 	h.baseline = nil
-	if j := c.Op.Journal; j.Prepared != "" && !c.PreparedOpened() {
+	if j := c.Op.Journal; opens(c) {
 		a.NewGeneration, a.Baseline = j.Prepared, j.Pin.Position
 	} else {
 		b, err := hostrelocate.Newest(ctx, h.agent.data, c)
@@ -45,13 +45,24 @@ func (h *host) admit(ctx context.Context, o hostclaim.Observed, first ...hostcla
 		h.baseline = &b
 		a.NewGeneration, a.Baseline = "g-"+record.Nonce(), b.Position
 	}
-	if end := c.Holder.Ended; end != nil && c.Reaches(a.Baseline, end.Final) {
-		a.Coverage = hostclaim.CleanReturn
-	}
+	a.Coverage = coverage(c, a.Baseline)
 	if err := h.ask(ctx, c, a.NewGeneration); err != nil {
 		return hostclaim.Observed{}, err
 	}
 	return hostclaim.Update(ctx, h.agent.control, o, hostclaim.Then(append(first, hostclaim.AdmitWriter(a))...))
+}
+
+// opens reports whether the next admission opens a prepared generation, which an
+// operation that lost a target does more than once.
+func opens(c *hostclaim.Claim) bool { return c.Op.Journal.Prepared != "" && !c.PreparedOpened() }
+
+// coverage is what vouches for the session before: its end, where the store still
+// holds it. Otherwise that session is declared.
+func coverage(c *hostclaim.Claim, baseline hostclaim.Position) hostclaim.Coverage {
+	if end := c.Holder.Ended; end != nil && c.Reaches(baseline, end.Final) {
+		return hostclaim.CleanReturn
+	}
+	return hostclaim.Uncovered
 }
 
 // ask journals the generation before the claim is asked for it. Files that this
@@ -72,7 +83,7 @@ func (h *host) ask(ctx context.Context, c *hostclaim.Claim, generation string) e
 // this incarnation and either ended or ran in this very boot. A relocation's own
 // local install is always trusted: it was just made.
 func (h *host) distrustFiles(c *hostclaim.Claim) error {
-	if c.Op.Journal.Prepared != "" && !c.PreparedOpened() {
+	if opens(c) {
 		return nil
 	}
 	last, found, err := h.guard.Session()
