@@ -18,6 +18,15 @@
 // and nothing in it refers to another. Until that upload it holds no LTX file,
 // and [Select] goes back to the position that it was restored from.
 //
+// A target that is to take over from a running source warms: [Warm] keeps, on
+// the target's disk, the database that the newest set makes, and brings it
+// forward by each newer one, so that the last [Builder.BuildPrepared] fetches and
+// applies only what came after. Of what it fetched early nothing is believed
+// beyond its digests. Each page of the base is known to be from one object, read
+// by ETag; a later set may differ from where it likes, because every page from
+// an object that it does not name must be given again by one that it does, or
+// the base is thrown away. The result is, byte for byte, the cold build.
+//
 // # Guarantees
 //
 //   - A set that Select returns is a full image and an unbroken chain of
@@ -27,8 +36,8 @@
 //   - Restore makes a file of exactly the pinned objects, each checked by ETag
 //     or SHA-256, by its own checksum and by its place in the chain, or no file.
 //   - A prepared generation has its last object, the install manifest, only when
-//     everything that it names is there. Building it again from the same set
-//     writes the same bytes.
+//     everything that it names is there. Building it again from the same set,
+//     warm or cold, on any machine, writes the same bytes.
 //   - A Replicator creates objects of its own generation and nothing else. It
 //     never overwrites or deletes. Where other bytes lie under a key that it
 //     writes, it is fenced for good.
@@ -48,4 +57,10 @@
 // from restarting, and each interval then costs an upload. No other code of the process may open or close the
 // database file or its -shm while a Replicator is open: closing any descriptor
 // of a file drops the process's POSIX locks on it.
+//
+// SQLite checks a base whole when it is made, not again for what is applied to
+// it: those pages are the ones that the source's SQLite committed, each checked
+// by its object's digests and read back for the database's. Warm files and seals
+// count by the kernel's identity of a file and its boot: a disk that changes
+// bytes by itself is not seen there, as it is not under an open database.
 package hostdb

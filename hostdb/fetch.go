@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/superfly/ltx"
 	"golang.org/x/sync/errgroup"
@@ -18,46 +19,65 @@ import (
 	"github.com/carlosframework/regionha/objstore"
 )
 
-// parallelFetches is how many objects of a set are read at the same time.
-const parallelFetches = 8
+// parallelRequests is how many objects of a set are read or copied at the same
+// time.
+const parallelRequests = 8
 
-// fetched is a set whose objects are open for one pass over them. The first,
-// the full image, streams from the store while it is read. The others are small
-// and many: they lie in one spool file, so that no connection waits idle for its
-// turn and no descriptor is held per object.
+// fetched is a set, or what follows the first objects of it, whose objects are
+// open for one pass over them. The first object of a set, the full image,
+// streams from the store while it is read. The others are small and many: they
+// lie in one spool file, so that no connection waits idle for its turn and no
+// descriptor is held per object.
 type fetched struct {
-	set     RecoverySet
+	objects []ObjectRef // with the SHA-256 of each; that of a streamed one is known at its end
 	sources []*ltx.Decoder
 	headers []ltx.Header
+	bytes   int64 // of all objects
 
 	image io.ReadCloser
-	first *meter
+	first *meter // of image; nil where it is not among the objects
 	spool *os.File
 }
 
-// fetch opens the objects of set and checks that their headers are the chain
-// that the set names. dir holds the spool file. The caller closes it.
-func fetch(ctx context.Context, s objstore.Store, set RecoverySet, dir string) (_ *fetched, err error) {
-	f := &fetched{set: set}
+// start is where a chain of objects goes on from; the zero value is its begin.
+type start struct {
+	after    int // how many objects come before
+	txid     ltx.TXID
+	pageSize uint32
+}
+
+// fetch opens the objects of set that follow at and checks that their headers
+// are the chain that the set names. The caller closes it, which removes the
+// spool file.
+func fetch(ctx context.Context, s objstore.Store, set RecoverySet, at start, spool string) (_ *fetched, err error) {
+	f := &fetched{objects: slices.Clone(set.Objects[at.after:])}
 	defer func() {
 		if err != nil {
 			f.close()
 		}
 	}()
-	if err := f.spoolTail(ctx, s, dir); err != nil {
+	spooled := f.objects
+	if at.after == 0 {
+		spooled = f.objects[1:]
+	}
+	if err := f.spoolAll(ctx, s, spooled, spool); err != nil {
 		return nil, err
 	}
-	if f.image, _, err = open(ctx, s, set.Objects[0]); err != nil {
-		return nil, err
+	if at.after == 0 {
+		if f.image, _, err = open(ctx, s, f.objects[0]); err != nil {
+			return nil, err
+		}
+		f.first = newMeter(f.image)
+		f.add(bufio.NewReaderSize(f.first, 256<<10))
+		f.bytes += f.objects[0].Size
 	}
-	f.first = newMeter(f.image)
-	f.add(bufio.NewReaderSize(f.first, 256<<10))
 	offset := int64(0)
-	for _, ref := range set.Objects[1:] {
+	for _, ref := range spooled {
 		f.add(bufio.NewReaderSize(io.NewSectionReader(f.spool, offset, ref.Size), 16<<10))
 		offset += ref.Size
 	}
-	return f, f.readHeaders()
+	f.bytes += offset
+	return f, f.readHeaders(at, ltx.TXID(set.MaxTXID))
 }
 
 func (f *fetched) add(r io.Reader) {
@@ -66,32 +86,34 @@ func (f *fetched) add(r io.Reader) {
 	f.sources = append(f.sources, dec)
 }
 
-// spoolTail reads every object but the first into one file, each at its place.
-func (f *fetched) spoolTail(ctx context.Context, s objstore.Store, dir string) (err error) {
-	tail := f.set.Objects[1:]
-	if len(tail) == 0 {
+// spoolAll reads objects into one file, each at its place, and notes their
+// SHA-256s.
+func (f *fetched) spoolAll(ctx context.Context, s objstore.Store, objects []ObjectRef, path string) (err error) {
+	if len(objects) == 0 {
 		return nil
 	}
-	if f.spool, err = os.CreateTemp(dir, "spool-*"); err != nil {
+	if f.spool, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallelFetches)
+	group.SetLimit(parallelRequests)
 	offset := int64(0)
-	for _, ref := range tail {
+	for i := range objects {
 		to := io.NewOffsetWriter(f.spool, offset)
-		group.Go(func() error { return download(ctx, s, ref, to) })
-		offset += ref.Size
+		group.Go(func() (err error) {
+			objects[i].SHA256, err = download(ctx, s, objects[i], to)
+			return err
+		})
+		offset += objects[i].Size
 	}
 	return group.Wait()
 }
 
 // readHeaders checks that each object is the file that its key says, and that
-// together they are one chain from the first transaction to the set's last.
-func (f *fetched) readHeaders() error {
-	var at ltx.TXID
+// together they are one chain from at to the last transaction of the set.
+func (f *fetched) readHeaders(at start, end ltx.TXID) error {
 	for i, dec := range f.sources {
-		ref := f.set.Objects[i]
+		ref := f.objects[i]
 		if err := dec.DecodeHeader(); err != nil {
 			return f.fault(i, err)
 		}
@@ -102,18 +124,18 @@ func (f *fetched) readHeaders() error {
 			return fmt.Errorf("%w: object %s: %w", ErrBroken, ref.Key, err)
 		case h.MinTXID != name.min || h.MaxTXID != name.max:
 			return fmt.Errorf("%w: object %s holds TXIDs %s to %s", ErrBroken, ref.Key, h.MinTXID, h.MaxTXID)
-		case i == 0 && !h.IsSnapshot():
+		case at.txid == 0 && !h.IsSnapshot():
 			return fmt.Errorf("%w: object %s is the first of its set and no full image", ErrBroken, ref.Key)
-		case i > 0 && !ltx.IsContiguous(at, h.MinTXID, h.MaxTXID):
-			return fmt.Errorf("%w: object %s does not go on from TXID %d", ErrBroken, ref.Key, at)
-		case i > 0 && h.PageSize != f.headers[0].PageSize:
-			return fmt.Errorf("%w: object %s has pages of %d bytes, the image of %d", ErrBroken, ref.Key, h.PageSize, f.headers[0].PageSize)
+		case at.txid > 0 && !ltx.IsContiguous(at.txid, h.MinTXID, h.MaxTXID):
+			return fmt.Errorf("%w: object %s does not go on from TXID %d", ErrBroken, ref.Key, at.txid)
+		case at.txid > 0 && h.PageSize != at.pageSize:
+			return fmt.Errorf("%w: object %s has pages of %d bytes, the image of %d", ErrBroken, ref.Key, h.PageSize, at.pageSize)
 		}
-		at = h.MaxTXID
+		at.txid, at.pageSize = h.MaxTXID, h.PageSize
 		f.headers = append(f.headers, h)
 	}
-	if at != ltx.TXID(f.set.MaxTXID) {
-		return fmt.Errorf("%w: the objects end at TXID %d, the set at %d", ErrBroken, at, f.set.MaxTXID)
+	if at.txid != end {
+		return fmt.Errorf("%w: the objects end at TXID %d, the set at %d", ErrBroken, at.txid, end)
 	}
 	return nil
 }
@@ -124,8 +146,8 @@ func (f *fetched) last() ltx.Header { return f.headers[len(f.headers)-1] }
 // fault names the object that could not be decoded. A stream that broke says
 // nothing about the object.
 func (f *fetched) fault(i int, err error) error {
-	key := f.set.Objects[i].Key
-	if i == 0 && f.first.err != nil {
+	key := f.objects[i].Key
+	if i == 0 && f.first != nil && f.first.err != nil {
 		return fmt.Errorf("read %s: %w", key, f.first.err)
 	}
 	return fmt.Errorf("%w: object %s: %w", ErrBroken, key, err)
@@ -170,16 +192,17 @@ func openAny(ctx context.Context, s objstore.Store, key, etag string, offset int
 	return io.NopCloser(bytes.NewReader(o.Body[offset:])), o.Info, nil
 }
 
-// download copies one object to w and checks it against ref.
-func download(ctx context.Context, s objstore.Store, ref ObjectRef, w io.Writer) error {
+// download copies one object to w, checks it against ref and returns its
+// SHA-256.
+func download(ctx context.Context, s objstore.Store, ref ObjectRef, w io.Writer) (string, error) {
 	r, _, err := open(ctx, s, ref)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer r.Close()
 	m := newMeter(io.LimitReader(r, ref.Size+1))
 	if _, err := io.Copy(w, m); err != nil {
-		return fmt.Errorf("read %s: %w", ref.Key, err)
+		return "", fmt.Errorf("read %s: %w", ref.Key, err)
 	}
 	return m.check(ref)
 }
@@ -204,15 +227,14 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (m *meter) sha256() string { return hex.EncodeToString(m.hash.Sum(nil)) }
-
-// check compares what was read, to its end, with ref.
-func (m *meter) check(ref ObjectRef) error {
+// check compares what was read, to its end, with ref, and returns its SHA-256.
+func (m *meter) check(ref ObjectRef) (string, error) {
+	got := hex.EncodeToString(m.hash.Sum(nil))
 	switch {
 	case m.n != ref.Size:
-		return fmt.Errorf("%w: object %s has %d bytes or more, the set says %d", ErrBroken, ref.Key, m.n, ref.Size)
-	case ref.SHA256 != "" && ref.SHA256 != m.sha256():
-		return fmt.Errorf("%w: object %s has SHA-256 %s, the set says %s", ErrBroken, ref.Key, m.sha256(), ref.SHA256)
+		return "", fmt.Errorf("%w: object %s has %d bytes or more, the set says %d", ErrBroken, ref.Key, m.n, ref.Size)
+	case ref.SHA256 != "" && ref.SHA256 != got:
+		return "", fmt.Errorf("%w: object %s has SHA-256 %s, the set says %s", ErrBroken, ref.Key, got, ref.SHA256)
 	}
-	return nil
+	return got, nil
 }

@@ -8,49 +8,56 @@ import (
 	"github.com/superfly/ltx"
 )
 
-// pages passes over the whole set and calls page for each page of the resulting
-// database, in order from 1 and without a hole. Of several files that hold a
-// page the newest counts; what lies beyond the newest file's size is left out.
-// Every object has been checked whole when it returns nil, and only then does
-// what page was given count. data is valid during the call.
+// pages passes over a whole set and calls page for each page of the resulting
+// database, in order from 1 and without a hole, as merge does.
 func (f *fetched) pages(ctx context.Context, page func(pgno uint32, data []byte) error) error {
+	last := f.last()
+	out := inOrder{page: page, lock: last.LockPgno(), blank: make([]byte, last.PageSize)}
+	err := f.merge(ctx, func(pgno uint32, _ int, data []byte) error { return out.put(pgno, data) })
+	if err == nil && out.done < last.Commit {
+		err = fmt.Errorf("%w: the set ends at page %d of %d", ErrBroken, out.done, last.Commit)
+	}
+	return err
+}
+
+// merge passes over the objects once and calls page for each page that they
+// hold, in order, with the number of the object that it is from. Of several that
+// hold a page the newest counts; what lies beyond the newest object's size is
+// left out. Every object has been checked whole when it returns nil, and only
+// then does what page was given count. data is valid during the call.
+func (f *fetched) merge(ctx context.Context, page func(pgno uint32, from int, data []byte) error) error {
 	last := f.last()
 	cursors := make([]cursor, len(f.sources))
 	for i, dec := range f.sources {
 		cursors[i] = cursor{dec: dec, data: make([]byte, last.PageSize)}
 	}
-	out := inOrder{page: page, lock: last.LockPgno(), blank: make([]byte, last.PageSize)}
 	for n := 0; ; n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		pgno, data, err := f.lowest(cursors)
+		pgno, from, err := f.lowest(cursors)
 		if err != nil {
 			return err
 		}
 		if pgno == 0 {
-			break
+			return f.finish()
 		}
 		if pgno > last.Commit {
 			continue
 		}
-		if err := out.put(pgno, data); err != nil {
+		if err := page(pgno, from, cursors[from].data); err != nil {
 			return err
 		}
 	}
-	if out.done < last.Commit {
-		return fmt.Errorf("%w: the set ends at page %d of %d", ErrBroken, out.done, last.Commit)
-	}
-	return f.finish()
 }
 
-// lowest takes the lowest page number that any file stands on and returns the
-// newest file's page of that number; 0 at the end of all files.
-func (f *fetched) lowest(cursors []cursor) (pgno uint32, data []byte, err error) {
+// lowest takes the lowest page number that any object stands on and returns
+// which is the newest one with that page; 0 at the end of all objects.
+func (f *fetched) lowest(cursors []cursor) (pgno uint32, from int, err error) {
 	for i := range cursors {
 		c := &cursors[i]
 		if err := c.fill(); err != nil {
-			return 0, nil, f.fault(i, err)
+			return 0, 0, f.fault(i, err)
 		}
 		if !c.done && (pgno == 0 || c.at.Pgno < pgno) {
 			pgno = c.at.Pgno
@@ -58,21 +65,24 @@ func (f *fetched) lowest(cursors []cursor) (pgno uint32, data []byte, err error)
 	}
 	for i := range cursors {
 		if c := &cursors[i]; !c.done && c.at.Pgno == pgno {
-			data = c.data
+			from = i
 			c.at = ltx.PageHeader{}
 		}
 	}
-	return pgno, data, nil
+	return pgno, from, nil
 }
 
 // finish checks each object's own checksum, and that its stream ended there.
-func (f *fetched) finish() error {
+func (f *fetched) finish() (err error) {
 	for i, dec := range f.sources {
 		if err := dec.Close(); err != nil {
 			return f.fault(i, err)
 		}
 	}
-	return f.first.check(f.set.Objects[0])
+	if f.first != nil {
+		f.objects[0].SHA256, err = f.first.check(f.objects[0])
+	}
+	return err
 }
 
 // cursor stands on one page of one LTX file.

@@ -2,19 +2,11 @@ package hostdb
 
 import (
 	"bufio"
-	"context"
-	"crypto/sha256"
-	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-
-	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
 // place is a database file in the making. It appears under its path only by
@@ -23,7 +15,8 @@ type place struct {
 	path, tmp string
 	file      *os.File
 	out       *bufio.Writer
-	hash      hash.Hash
+	digester  digester
+	digest    string // once finished
 }
 
 // newPlace refuses a path where anything of a database lies already. A
@@ -40,8 +33,8 @@ func newPlace(path string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{path: path, tmp: tmp, file: file, hash: sha256.New()}
-	p.out = bufio.NewWriterSize(io.MultiWriter(file, p.hash), 1<<20)
+	p := &place{path: path, tmp: tmp, file: file}
+	p.out = bufio.NewWriterSize(io.MultiWriter(file, &p.digester), 1<<20)
 	return p, nil
 }
 
@@ -58,46 +51,18 @@ func checkVacant(path string) error {
 	return nil
 }
 
-// finish makes what was written durable and returns its SHA-256.
+// finish makes what was written durable and returns its digest.
 func (p *place) finish() (digest string, err error) {
-	if err := p.out.Flush(); err != nil {
+	if err := errors.Join(p.out.Flush(), p.file.Sync(), p.file.Close()); err != nil {
 		return "", err
 	}
-	if err := p.file.Sync(); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(p.hash.Sum(nil)), p.file.Close()
-}
-
-// integrity runs SQLite's own check over the finished file, which it leaves as
-// it is: immutable means no lock, no -wal and no -shm.
-func (p *place) integrity(ctx context.Context) error {
-	db, err := sql.Open("sqlite", "file:"+p.tmp+"?mode=ro&immutable=1")
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	var verdict string
-	if err := db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
-		return fmt.Errorf("integrity check: %w", err)
-	}
-	if verdict != "ok" {
-		return fmt.Errorf("%w: integrity check: %s", ErrBroken, verdict)
-	}
-	return nil
+	p.digest = p.digester.finish().digest()
+	return p.digest, nil
 }
 
 // commit moves the finished file to its path. A file that has appeared there
 // since is an error.
-func (p *place) commit() error {
-	if err := checkVacant(p.path); err != nil {
-		return err
-	}
-	if err := os.Rename(p.tmp, p.path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(p.path))
-}
+func (p *place) commit() error { return move(p.tmp, p.path, p.digest) }
 
 // discard removes what was not committed. After commit it does nothing.
 func (p *place) discard() {

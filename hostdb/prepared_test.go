@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,8 +18,8 @@ import (
 	"github.com/carlosframework/regionha/objstore/memstore"
 )
 
-// source writes a generation of one image and a few transactions, of which one
-// is larger than what is sent from memory, and loses its box.
+// source writes a generation of one image and seven transactions, of which the
+// fifth is too large for the tail of a prepared generation, and loses its box.
 func source(t *testing.T, s objstore.Store, generation string) {
 	t.Helper()
 	b := newBox(t, s)
@@ -31,8 +32,12 @@ func source(t *testing.T, s objstore.Store, generation string) {
 		durable(t, r)
 	}
 	a.exec("CREATE TABLE big (b BLOB)")
-	a.exec("INSERT INTO big VALUES (randomblob(1200000))")
+	a.exec("INSERT INTO big VALUES (randomblob(5000000))")
 	durable(t, r)
+	for _, body := range []string{"four", "five"} {
+		a.insert(body)
+		durable(t, r)
+	}
 	a.end()
 	require.NoError(t, r.Close())
 }
@@ -88,14 +93,17 @@ func TestABuildIsVerifiedReadAndRestored(t *testing.T) {
 	require.NoFileExists(t, wrong)
 
 	own := b.selected(hostdb.Link{Generation: "p"})
-	require.Len(t, own.Objects, 1, "P is complete by its image alone")
+	require.Equal(t, len(built.Objects)-1, len(own.Objects), "P is complete without its anchor")
+	require.Equal(t, []string{
+		"0009/01-01.ltx", "0008/02-02.ltx", "0008/03-03.ltx", "0008/04-04.ltx", "0008/05-05.ltx", "0008/06-06.ltx", "0008/07-09.ltx",
+	}, names(own), "copies, and one object for the last and small")
 	require.Equal(t, set.MaxTXID, own.MaxTXID)
 
 	other := filepath.Join(t.TempDir(), "other.db")
 	sum, err := hostdb.Restore(t.Context(), s, set, other, nil)
 	require.NoError(t, err)
 	require.Equal(t, built.DatabaseSHA256, sum, "the set and P make the same file")
-	require.Equal(t, []string{"one", "two", "three"}, notes(t, other))
+	require.Equal(t, []string{"one", "two", "three", "four", "five"}, notes(t, other))
 }
 
 // A build dies at each of its writes, in each way, and is made again: the same
@@ -106,35 +114,39 @@ func TestABuildThatDiedAnywhereIsRebuiltToTheSameBytes(t *testing.T) {
 	set := newBox(t, s).selected(hostdb.Link{Generation: "g"})
 	build := func(s objstore.Store) error {
 		b := newBox(t, s)
-		require.NoError(t, os.WriteFile(b.path()+".restoring", []byte("left by a crash"), 0o600))
+		require.NoError(t, os.WriteFile(b.path()+".building", []byte("left by a crash"), 0o600))
 		_, err := b.builder().BuildPrepared(t.Context(), set, location, "p", b.path())
 		if err != nil {
 			require.NoFileExists(t, b.path())
-			require.NoFileExists(t, b.path()+".restoring")
 		}
+		require.NoFileExists(t, b.path()+".building")
+		require.NoDirExists(t, b.path()+".building")
 		return err
 	}
 	clean := cloneOf(t, s)
 	require.NoError(t, build(clean))
 	want := under(clean, location+"/db/p/")
-	require.Len(t, want, 4)
+	require.Len(t, want, 10, "6 copies, the tail, the anchor and two records")
 	for _, fault := range []memstore.Fault{memstore.Lose, memstore.LoseAnswer, memstore.Hold, memstore.Refuse, memstore.Replay} {
 		for n := 1; n <= len(want); n++ {
 			s := cloneOf(t, s)
-			puts := 0
+			var writes atomic.Int64
+			var hit atomic.Pointer[memstore.Request]
 			s.Inject(func(r memstore.Request) memstore.Fault {
-				if r.Op != memstore.OpPut {
-					return memstore.None
-				}
-				if puts++; puts == n {
+				if (r.Op == memstore.OpPut || r.Op == memstore.OpCopy) && writes.Add(1) == int64(n) {
+					hit.Store(&r)
 					return fault
 				}
 				return memstore.None
 			})
 			err := build(s)
-			if settled := fault == memstore.LoseAnswer || fault == memstore.Replay; settled {
+			copied := hit.Load().Op == memstore.OpCopy
+			switch {
+			case copied && fault != memstore.Lose && fault != memstore.LoseAnswer: // a copy has no condition
+				require.NoError(t, err)
+			case !copied && (fault == memstore.LoseAnswer || fault == memstore.Replay):
 				require.NoError(t, err, "the build looks again")
-			} else {
+			default:
 				require.Error(t, err)
 				require.NotErrorIs(t, err, hostdb.ErrBroken)
 				_, err := hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
@@ -153,35 +165,47 @@ func TestABuildThatDiedAnywhereIsRebuiltToTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestTheInstallManifestIsTheLastWriteAndCheckComesBeforeEach(t *testing.T) {
+func TestTheInstallManifestIsTheLastWriteAndCheckComesBeforeEachStep(t *testing.T) {
 	s := memstore.New()
 	source(t, s, "g")
 	b := newBox(t, s)
 	set := b.selected(hostdb.Link{Generation: "g"})
 	before := len(s.Log())
 	errLost := errors.New("lease lost")
-	for allowed := range 5 {
+	copies := 6
+	for allowed, writes := range []int{0, 1, copies + 3, copies + 4} {
+		s := cloneOf(t, s)
 		checks := 0
-		builder := b.builder()
-		builder.Check = func(context.Context) error {
+		builder := hostdb.Builder{Store: s, Check: func(context.Context) error {
 			if checks++; checks > allowed {
 				return errLost
 			}
 			return nil
-		}
+		}}
 		_, err := builder.BuildPrepared(t.Context(), set, location, "p", b.path())
-		if allowed < 4 {
+		if allowed < 3 {
 			require.ErrorIs(t, err, errLost)
+			require.NoFileExists(t, b.path())
 		} else {
 			require.NoError(t, err)
 		}
-		require.Len(t, s.Log(), before+allowed)
+		log := s.Log()[before:]
+		require.Len(t, log, writes)
+		for i, w := range log {
+			switch {
+			case i == 0:
+				require.Equal(t, location+"/db/p/build.json", w.Key)
+			case i == copies+1:
+				require.Equal(t, file{8, 7, set.MaxTXID}.key("p"), w.Key, "the tail follows the copies")
+			case i == copies+2:
+				require.Equal(t, file{0, set.MaxTXID, set.MaxTXID}.key("p"), w.Key, "the anchor follows the tail")
+			case i == copies+3:
+				require.Equal(t, location+"/db/p/install.json", w.Key)
+			default:
+				require.Regexp(t, "/ltx/000[89]/", w.Key)
+			}
+		}
 	}
-	var order []string
-	for _, w := range s.Log()[before:] {
-		order = append(order, filepath.Base(filepath.Dir(w.Key))+"/"+filepath.Base(w.Key)[:5])
-	}
-	require.Equal(t, []string{"p/build", "0009/00000", "0000/00000", "p/insta"}, order)
 }
 
 func TestAnEmptySetBuildsNoDatabase(t *testing.T) {
@@ -236,7 +260,7 @@ func TestVerifyRefusesAPThatIsNotExactlyTheBuild(t *testing.T) {
 	set := b.selected(hostdb.Link{Generation: "g"})
 	b.prepare(set, "p")
 	good := under(s, location+"/db/p/")
-	snapshot := file{9, 1, set.MaxTXID}.key("p")
+	snapshot, copied, tail := file{9, 1, 1}.key("p"), file{8, 3, 3}.key("p"), file{8, 7, set.MaxTXID}.key("p")
 	anchor := file{0, set.MaxTXID, set.MaxTXID}.key("p")
 	edit := func(key, from, to string) func(*testing.T, *memstore.Store) {
 		return func(t *testing.T, s *memstore.Store) {
@@ -266,12 +290,15 @@ func TestVerifyRefusesAPThatIsNotExactlyTheBuild(t *testing.T) {
 		"no install":           remove(location + "/db/p/install.json"),
 		"no image":             remove(snapshot),
 		"no anchor":            remove(anchor),
-		"image flipped":        flip(snapshot, 5000),
+		"no copy":              remove(copied),
+		"no tail":              remove(tail),
+		"image flipped":        flip(snapshot, 300),
 		"image header flipped": flip(snapshot, 20),
+		"a copy flipped":       flip(copied, -1),
+		"a tail flipped":       flip(tail, 150),
 		"anchor flipped":       flip(anchor, -1),
-		"another mode":         edit(location+"/db/p/build.json", "snapshot", "snapshoT"),
+		"another mode":         edit(location+"/db/p/build.json", `"mode":"copy"`, `"mode":"Copy"`),
 		"another source":       edit(location+"/db/p/build.json", `"source":"g"`, `"source":"h"`),
-		"another database":     edit(location+"/db/p/install.json", `"database_sha256":"`, `"database_sha256":"0`),
 		"another position":     edit(location+"/db/p/install.json", `"txid":`, `"txid":1`),
 		"an anchor that every sync would fail on": func(t *testing.T, s *memstore.Store) {
 			dec := ltx.NewDecoder(bytes.NewReader(good[anchor]))

@@ -2,7 +2,6 @@ package hostdb
 
 import (
 	"testing"
-	"time"
 
 	"github.com/superfly/ltx"
 
@@ -24,18 +23,28 @@ var (
 		Gap:     "the chain ends at TXID 8; the next file is 0000/000000000000000a-000000000000000a.ltx",
 	}
 	goldenBuild = build{
-		V: 1, Location: "instances/shop.example/1", Generation: "p1", Mode: modeSnapshot, Source: "g1",
-		SetSHA256: digest, TXID: 8, LTXTime: time.Date(2026, 3, 4, 5, 6, 7, 8e6, time.UTC),
+		V: 1, Location: "instances/shop.example/1", Generation: "p1", Mode: modeCopy, Source: "g1",
+		SetSHA256: digest, TXID: 8,
 	}
 	goldenInstall = install{
 		V: 1, Generation: "p1", BuildSHA256: digest, TXID: 8, DatabaseSHA256: digest,
 		Objects: []ObjectRef{
-			{Key: "instances/shop.example/1/db/p1/ltx/0009/0000000000000001-0000000000000008.ltx", SHA256: digest, Size: 4196},
+			{Key: "instances/shop.example/1/db/p1/ltx/0009/0000000000000001-0000000000000007.ltx", SHA256: digest, Size: 4096},
+			{Key: "instances/shop.example/1/db/p1/ltx/0008/0000000000000008-0000000000000008.ltx", SHA256: digest, Size: 200},
 			{Key: "instances/shop.example/1/db/p1/ltx/0000/0000000000000008-0000000000000008.ltx", SHA256: digest, Size: 131},
 		},
 	}
 	goldenPublished = published{V: 1, Location: "instances/shop.example/1", Generation: "g1"}
-	goldenSession   = session{V: 1, Location: "instances/shop.example/1", Generation: "p1", Session: 12, Base: 8}
+	goldenIdentity  = identity{Boot: "6b7e2c4a-0d1f-4e55-9a53-2f0f5d7f3c11", Dev: 65024, Ino: 77, Size: 8192, Mtime: 1772600767000000008, Ctime: 1772600767000000009}
+	goldenSeal      = seal{V: 1, DatabaseSHA256: digest, File: goldenIdentity}
+	goldenWarmed    = warmed{
+		V: 1, Generation: "g1",
+		Objects: []ObjectRef{
+			{Key: goldenSet.Objects[0].Key, ETag: `"a1"`, VersionID: "v1", SHA256: digest, Size: 4096},
+		},
+		TXID: 7, PageSize: 4096, Pages: 2, Timestamp: 1772600767008, DatabaseSHA256: digest, IndexSHA256: digest, File: goldenIdentity,
+	}
+	goldenSession = session{V: 1, Location: "instances/shop.example/1", Generation: "p1", Session: 12, Base: 8}
 )
 
 func TestGoldenRecords(t *testing.T) {
@@ -44,6 +53,8 @@ func TestGoldenRecords(t *testing.T) {
 	recordtest.Golden(t, "install", goldenInstall)
 	recordtest.Golden(t, "generation", goldenPublished)
 	recordtest.Golden(t, "session", goldenSession)
+	recordtest.Golden(t, "seal", goldenSeal)
+	recordtest.Golden(t, "warm", goldenWarmed)
 }
 
 func FuzzSet(f *testing.F)       { recordtest.Fuzz(f, goldenSet) }
@@ -51,6 +62,8 @@ func FuzzBuild(f *testing.F)     { recordtest.Fuzz(f, goldenBuild) }
 func FuzzInstall(f *testing.F)   { recordtest.Fuzz(f, goldenInstall) }
 func FuzzPublished(f *testing.F) { recordtest.Fuzz(f, goldenPublished) }
 func FuzzSession(f *testing.F)   { recordtest.Fuzz(f, goldenSession) }
+func FuzzSeal(f *testing.F)      { recordtest.Fuzz(f, goldenSeal) }
+func FuzzWarmed(f *testing.F)    { recordtest.Fuzz(f, goldenWarmed) }
 
 func FuzzParseLTX(f *testing.F) {
 	f.Add("0000/0000000000000001-0000000000000001.ltx")

@@ -29,8 +29,11 @@ func TestAnImageWithoutAnAnchorIsNeverOpened(t *testing.T) {
 	b := newBox(t, s)
 	set := b.selected(hostdb.Link{Generation: "g"})
 	built, cfg := b.prepare(set, "p")
-	anchor := built.Objects[1]
-	require.NoError(t, s.DeleteVersion(t.Context(), anchor.Key, anchor.VersionID))
+	anchor := built.Objects[len(built.Objects)-1]
+	for v, err := range s.ListVersions(t.Context(), anchor.Key) {
+		require.NoError(t, err)
+		require.NoError(t, s.DeleteVersion(t.Context(), anchor.Key, v.VersionID))
+	}
 	_, err := hostdb.Open(t.Context(), s, cfg)
 	require.ErrorIs(t, err, hostdb.ErrBroken)
 	cfg.Base, cfg.BaseSHA256 = 0, ""
@@ -107,7 +110,7 @@ func TestTheFirstUploadOfPHoldsOnlyWhatChanged(t *testing.T) {
 	require.Equal(t, built.SnapshotTXID+1, durable(t, r))
 	require.Len(t, s.Log(), before+1)
 	require.Less(t, s.Log()[before].Size, int64(100_000), "the image is %d bytes", built.Objects[0].Size)
-	require.Equal(t, []string{"one", "two", "three"}, b.restored("p"))
+	require.Equal(t, []string{"one", "two", "three", "four", "five"}, b.restored("p"))
 }
 
 func TestPIsOpenedOnlyOverItsOwnDatabase(t *testing.T) {
@@ -262,7 +265,7 @@ func TestACrashedSessionOfPNeedsNoDigestToFlush(t *testing.T) {
 	r := crashed.open(again)
 	_, err := r.FlushFinal(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []string{"one", "two", "three", "only in the WAL"}, crashed.restored("p"))
+	require.Equal(t, []string{"one", "two", "three", "four", "five", "only in the WAL"}, crashed.restored("p"))
 }
 
 func TestAMetaDirectoryServesOneSessionOnly(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/carlosframework/regionha/objstore"
 )
@@ -13,19 +12,20 @@ import (
 const progressStep = 4 << 20
 
 // Restore makes the database file at path of exactly the objects of set, and
-// returns the file's SHA-256. Nothing of a database may lie at path
+// returns its digest: the SHA-256 of the SHA-256s of its blocks of 64 KiB, hex.
+// Nothing of a database may lie at path
 // ([ErrNotFresh]). The file appears complete and durable, or not at all; the
 // spool beside it is as large as all objects but the first.
 //
 // An object that is gone, replaced, damaged or out of place is [ErrBroken];
 // other errors say nothing about the set. progress may be nil; it is called
 // with bytes of the database.
-func Restore(ctx context.Context, s objstore.Store, set RecoverySet, path string, progress func(done, total int64)) (sha256 string, err error) {
-	sha256, err = restore(ctx, s, set, path, "", progress)
+func Restore(ctx context.Context, s objstore.Store, set RecoverySet, path string, progress func(done, total int64)) (digest string, err error) {
+	digest, err = restore(ctx, s, set, path, "", progress)
 	if err != nil {
 		return "", fmt.Errorf("restore %s: %w", path, err)
 	}
-	return sha256, nil
+	return digest, nil
 }
 
 // restore is Restore that refuses a database other than the wanted one, if one
@@ -42,7 +42,7 @@ func restore(ctx context.Context, s objstore.Store, set RecoverySet, path, want 
 		return "", err
 	}
 	defer db.discard()
-	f, err := fetch(ctx, s, set, filepath.Dir(path))
+	f, err := fetch(ctx, s, set, start{}, path+".spool")
 	if err != nil {
 		return "", err
 	}
@@ -61,7 +61,7 @@ func restore(ctx context.Context, s objstore.Store, set RecoverySet, path, want 
 		return "", err
 	}
 	if want != "" && got != want {
-		return "", fmt.Errorf("%w: the database has SHA-256 %s, wanted %s", ErrBroken, got, want)
+		return "", fmt.Errorf("%w: the database has the digest %s, wanted %s", ErrBroken, got, want)
 	}
 	return got, db.commit()
 }

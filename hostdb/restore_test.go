@@ -234,5 +234,5 @@ func TestAStoreThatCannotStreamServesSmallDatabases(t *testing.T) {
 	b.prepare(set, "p")
 	_, err := hostdb.VerifyPrepared(t.Context(), s, location, "p", set)
 	require.NoError(t, err)
-	require.Equal(t, []string{"one", "two", "three"}, notes(t, b.path()))
+	require.Equal(t, []string{"one", "two", "three", "four", "five"}, notes(t, b.path()))
 }

@@ -1,6 +1,6 @@
 // Package hostguard decides what one box may do to its own local state of a
-// host. It knows no claim and makes no network call: it keeps, under
-// <data>/hosts/<host>/, which installation is active here, whether admission is
+// host. It knows no claim, and its one object in a store is a lease: it keeps,
+// under <data>/hosts/<host>/, which installation is active here, whether admission is
 // still open for it, how far a local install came and what the newest writer
 // session did, so that a process that starts again after any crash knows as
 // much as the one before it.
@@ -10,9 +10,14 @@
 // lock while that installation is active and admission is open;
 // [Guard.BeginFence] ends admission for it, durably, before a release, and
 // [Guard.WithFence] runs the steps of that release. Both hand the step a
-// [Held], which alone can write the journals. [Acknowledge] journals that this
-// box takes part in an operation. [LockDataDir] admits one agent to a data
-// directory.
+// [Held], which alone can write the journals. [Guard.Retire] parks a copy that
+// is over.
+//
+// An [Execution] is a host's execution controller: while this box takes part in
+// an operation it holds control/exec/<host>/<op>/<box>.json and keeps
+// <data>/.hostexec/<host>.json. [BeginUpdate] and [EndUpdate] are the updater's
+// half of what keeps the agent's executable from being replaced meanwhile.
+// [LockDataDir] admits one agent to a data directory.
 //
 // # Guarantees
 //
@@ -27,6 +32,14 @@
 //   - A kill or a power loss at any point leaves every record as it was before
 //     the write or as it is after it. A record that is damaged all the same is
 //     [ErrMalformed], never an absent one.
+//   - No operation has a controller open here unless it is journaled and
+//     recorded, and every other participation of the host was cleaned up. A
+//     participation's record goes only after a clean-up that succeeded and a
+//     claim read that shows it over, both in the same call, or when a successor
+//     opens over it; its journal goes after its record. A call returns by its
+//     context's end, whatever its clean-up does.
+//   - No update begins while a participation may be acknowledged, and none is
+//     acknowledged while an update runs.
 //   - A session that was ended here never again counts as open, and an
 //     acknowledgement that was journaled is never rewritten.
 //

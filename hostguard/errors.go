@@ -30,6 +30,17 @@ var (
 	// ask for a new admission.
 	ErrSession = errors.New("not this box's open session")
 
+	// ErrNoController: the operation's execution controller is not open, or its
+	// lease is lost. Do nothing for the operation until Enter has opened it.
+	ErrNoController = errors.New("no open execution controller")
+
+	// ErrUpdating: the agent's executable is being updated. Nothing was
+	// acknowledged; enter again later.
+	ErrUpdating = errors.New("an update of the agent is in progress")
+
+	// ErrDeferred: the update may not begin now. Try again later.
+	ErrDeferred = errors.New("update deferred")
+
 	// ErrLocked: another process holds the data directory.
 	ErrLocked = errors.New("data directory in use")
 

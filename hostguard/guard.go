@@ -19,8 +19,8 @@ type Identity struct {
 // use, across processes too. Close is not needed: it holds no descriptor.
 type Guard struct {
 	host string
+	data string // the data directory
 	dir  string // <data>/hosts/<host>
-	acks string // <data>/.participations
 	me   Identity
 	disk disk
 
@@ -69,12 +69,12 @@ func Open(dataDir, host string, me Identity) (*Guard, error) {
 	}
 	g := &Guard{
 		host: host,
+		data: dataDir,
 		dir:  filepath.Join(dataDir, "hosts", host),
-		acks: participationsDir(dataDir),
 		me:   me,
 		turn: make(chan struct{}, 1),
 	}
-	for _, dir := range []string{g.path("install"), g.acks} {
+	for _, dir := range []string{g.path("install"), participationsDir(dataDir)} {
 		if err := makeDir(dir); err != nil {
 			return nil, g.errorf("open: %w", err)
 		}

@@ -33,19 +33,12 @@ func (g *Guard) Acknowledge(ctx context.Context, op string, at time.Time) (Parti
 	}
 	var p Participation
 	err := g.locked(ctx, "acknowledge", func(state) (err error) {
-		path := g.participation(op)
 		var found bool
-		p, found, err = loadParticipation(path, g.host, op)
-		switch {
-		case err != nil:
+		if p, found, err = g.journaled(op); err != nil || found {
 			return err
-		case found && (p.Box != g.me.Box || p.Enrollment != g.me.Enrollment):
-			return fmt.Errorf("%s: %w: box %q, enrollment %q", path, ErrForeign, p.Box, p.Enrollment)
-		case found:
-			return nil
 		}
 		p = Participation{V: version, Host: g.host, Op: op, Box: g.me.Box, Enrollment: g.me.Enrollment, At: at.UTC()}
-		return g.disk.save(path, p)
+		return g.disk.save(g.participation(op), p)
 	})
 	if err != nil {
 		return Participation{}, err
@@ -55,16 +48,42 @@ func (g *Guard) Acknowledge(ctx context.Context, op string, at time.Time) (Parti
 
 // Forget removes the journal of a participation. Call it only after a fresh
 // claim read showed that this box takes no part in op any more, and after its
-// clean-up. One that is not there is forgotten.
+// clean-up. One that is not there is forgotten; one that cannot be read, that is
+// another enrollment's, or whose execution record exists, stays.
 func (g *Guard) Forget(ctx context.Context, op string) error {
 	if err := checkName("op", op, maxOp); err != nil {
 		return g.errorf("forget: %w", err)
 	}
-	return g.locked(ctx, "forget", func(state) error { return g.disk.remove(g.participation(op)) })
+	return g.locked(ctx, "forget", func(state) error { return g.forget(op) })
+}
+
+// forget refuses while the participation's record exists, or may.
+func (g *Guard) forget(op string) error {
+	rec, found, err := g.exec()
+	if err == nil && found && rec.Op == op {
+		err = fmt.Errorf("the record of operation %s still exists", op)
+	}
+	if err == nil {
+		_, _, err = g.journaled(op)
+	}
+	if err != nil {
+		return err
+	}
+	return g.disk.remove(g.participation(op))
+}
+
+// journaled reads this box's own participation in op.
+func (g *Guard) journaled(op string) (Participation, bool, error) {
+	path := g.participation(op)
+	p, found, err := loadParticipation(path, g.host, op)
+	if found && (p.Box != g.me.Box || p.Enrollment != g.me.Enrollment) {
+		err = fmt.Errorf("%s: %w: box %q, enrollment %q", path, ErrForeign, p.Box, p.Enrollment)
+	}
+	return p, found, err
 }
 
 func (g *Guard) participation(op string) string {
-	return filepath.Join(g.acks, g.host+"_"+op+".json")
+	return filepath.Join(participationsDir(g.data), g.host+"_"+op+".json")
 }
 
 // Participations reads every journaled participation under dataDir. damaged has

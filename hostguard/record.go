@@ -13,6 +13,7 @@ const (
 	guardFile   = "guard.json"
 	installFile = "install/install.json"
 	sessionFile = "install/session.json"
+	releaseFile = "install/release.json"
 
 	// maxHost and maxOp keep <host>_<op>.json.tmp inside a file name.
 	maxHost = 200
@@ -54,13 +55,17 @@ func (h header) check(g *Guard) error {
 // read loads a record of the guard's directory and checks it. The zero value
 // with found false means that there is none.
 func read[T interface{ check(*Guard) error }](g *Guard, name string) (v T, found bool, err error) {
-	v, found, err = load[T](g.path(name))
+	return readAt[T](g, g.path(name))
+}
+
+func readAt[T interface{ check(*Guard) error }](g *Guard, path string) (v T, found bool, err error) {
+	v, found, err = load[T](path)
 	if err != nil || !found {
 		return v, false, err
 	}
 	if err := v.check(g); err != nil {
 		var none T
-		return none, false, fmt.Errorf("%s: %w", g.path(name), err)
+		return none, false, fmt.Errorf("%s: %w", path, err)
 	}
 	return v, true, nil
 }

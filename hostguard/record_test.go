@@ -25,6 +25,15 @@ var (
 		Final: &Final{Generation: "g-1", TXID: 99, FilesGeneration: "g-1", FilesSeq: 3},
 	}}
 
+	goldenRelease = releaseRecord{header: goldenHeader, Released: Released{
+		Request: ReleaseRequest{Op: "op-1", Revision: 41, Stamp: 12, Session: 11, Generation: "g-1", Incarnation: "i-1"},
+		Final:   Final{Generation: "g-1", TXID: 99, FilesGeneration: "g-1", FilesSeq: 3},
+	}}
+
+	goldenExec = execRecord{header: goldenHeader, Op: "op-1", State: execActive, Checked: true}
+
+	goldenMarker = updateMarker{V: 1, Write: "8f3c", At: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC), Begun: true}
+
 	goldenParticipation = Participation{V: 1, Host: "notes.demo.example", Op: "op-1", Box: "box-1", Enrollment: "e-1",
 		At: time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC)}
 )
@@ -36,6 +45,13 @@ func TestGoldenParticipation(t *testing.T) {
 	recordtest.Golden(t, "participation", goldenParticipation)
 }
 
+func TestGoldenRelease(t *testing.T) { recordtest.Golden(t, "release", goldenRelease) }
+func TestGoldenExec(t *testing.T)    { recordtest.Golden(t, "hostexec", goldenExec) }
+func TestGoldenMarker(t *testing.T)  { recordtest.Golden(t, "update-begun", goldenMarker) }
+
+func FuzzRelease(f *testing.F)       { recordtest.Fuzz(f, goldenRelease) }
+func FuzzExec(f *testing.F)          { recordtest.Fuzz(f, goldenExec) }
+func FuzzMarker(f *testing.F)        { recordtest.Fuzz(f, goldenMarker) }
 func FuzzGuard(f *testing.F)         { recordtest.Fuzz(f, goldenState) }
 func FuzzInstall(f *testing.F)       { recordtest.Fuzz(f, goldenInstall) }
 func FuzzSession(f *testing.F)       { recordtest.Fuzz(f, goldenSession) }
@@ -84,6 +100,35 @@ func TestARecordThatNoStepWritesIsMalformed(t *testing.T) {
 			require.ErrorIs(t, i.check(g), ErrMalformed)
 			require.ErrorIs(t, j.check(g), ErrMalformed)
 		})
+	}
+}
+
+func TestAnExecutionOrReleaseThatNoStepWritesIsMalformed(t *testing.T) {
+	g := &Guard{host: goldenHeader.Host, me: Identity{Box: goldenHeader.Box, Enrollment: goldenHeader.Enrollment}}
+	require.NoError(t, goldenExec.check(g))
+	require.NoError(t, goldenRelease.check(g))
+	for name, spoil := range map[string]func(*execRecord){
+		"header":              func(r *execRecord) { r.Gen = 0 },
+		"op":                  func(r *execRecord) { r.Op = "a/b" },
+		"state":               func(r *execRecord) { r.State = "open" },
+		"active, not checked": func(r *execRecord) { r.Checked = false },
+		"lost, not checked":   func(r *execRecord) { r.State, r.Checked = execLost, false },
+	} {
+		r := goldenExec
+		spoil(&r)
+		require.ErrorIs(t, r.check(g), ErrMalformed, name)
+	}
+	for name, spoil := range map[string]func(*ReleaseRequest){
+		"op":          func(r *ReleaseRequest) { r.Op = "" },
+		"revision":    func(r *ReleaseRequest) { r.Revision = 0 },
+		"stamp":       func(r *ReleaseRequest) { r.Stamp = 0 },
+		"incarnation": func(r *ReleaseRequest) { r.Incarnation = "" },
+		"session":     func(r *ReleaseRequest) { r.Session = r.Stamp + 1 },
+		"generation":  func(r *ReleaseRequest) { r.Generation = "" },
+	} {
+		r := goldenRelease
+		spoil(&r.Released.Request)
+		require.ErrorIs(t, r.check(g), ErrMalformed, name)
 	}
 }
 

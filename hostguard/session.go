@@ -16,6 +16,10 @@ const (
 
 	// Ended: closed for ever, at Final.
 	Ended SessionStep = "ended"
+
+	// Abandoned: closed for ever, nobody says where. What it wrote and did not
+	// bring to the store is never brought there.
+	Abandoned SessionStep = "abandoned"
 )
 
 // Final is where a session ended. Its numbers order only within their own
@@ -71,7 +75,7 @@ func (s Session) check() error {
 	switch s.Step {
 	case Asked:
 		ok = ok && s.Number == 0 && s.Final == nil
-	case Restored:
+	case Restored, Abandoned:
 		ok = ok && s.Number > 0 && s.Final == nil
 	case Ended:
 		ok = ok && s.Number > 0 && s.Final != nil
@@ -141,8 +145,32 @@ func (h *Held) EndSession(generation string, final Final) error {
 		return nil
 	case s.Step == Ended:
 		return h.refuse(s, "ended elsewhere")
+	case s.Step == Abandoned:
+		return h.refuse(s, "was abandoned")
 	}
 	return h.saveSession(rec, Session{Generation: generation, Number: h.at.Stamp, Step: Ended, Final: &final})
+}
+
+// AbandonSession gives the restored session up whose writers are proven stopped
+// and whose claim has moved on without it, so that [Guard.Retire] may park its
+// copy. It need not be the held stamp's. Again is nil; a session that is not
+// restored is [ErrSession].
+func (h *Held) AbandonSession(generation string) error {
+	rec, _, err := h.session(generation)
+	if err != nil {
+		return err
+	}
+	switch s := rec.Session; {
+	case s.Generation != generation:
+		return h.refuse(s, "was never asked for here")
+	case s.Step == Abandoned:
+		return nil
+	case s.Step != Restored:
+		return h.refuse(s, "is not restored")
+	}
+	s := rec.Session
+	s.Step = Abandoned
+	return h.saveSession(rec, s)
 }
 
 // Flushable is nil where the local tail of the held stamp's session may still be

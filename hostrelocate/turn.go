@@ -41,6 +41,12 @@ const (
 
 	// retry is the pause after a step that could not be made now.
 	retry = time.Second
+
+	// seek is the pause while no box may be given a host.
+	seek = 5 * time.Second
+
+	// untilTold is for what only an operator's write ends, which is told.
+	untilTold = 5 * time.Minute
 )
 
 // changed tells others that a claim moved; it carries no authority.
@@ -58,7 +64,7 @@ func (d driver) update(ctx context.Context, o hostclaim.Observed, did string, t 
 	next, err := hostclaim.Update(ctx, d.control, o, t)
 	switch {
 	case errors.Is(err, hostclaim.ErrAlreadyRecorded), errors.Is(err, hostclaim.ErrConflict):
-		return hostclaim.Observed{}, Turn{Waits: "looking again: " + o.Host + " moved"}, nil
+		return hostclaim.Observed{}, moved(o.Host), nil
 	case err != nil:
 		return hostclaim.Observed{}, Turn{}, err
 	}
@@ -67,6 +73,33 @@ func (d driver) update(ctx context.Context, o hostclaim.Observed, did string, t 
 	}
 	return next, Turn{Did: did, Waits: "what follows"}, nil
 }
+
+// step is a claim write that may be made, and what it would have done.
+type step struct {
+	did string
+	do  hostclaim.Transition
+}
+
+// first makes the first step that the claim allows now; false: it allows none,
+// and nothing was sent.
+func (d driver) first(ctx context.Context, o hostclaim.Observed, steps ...step) (Turn, bool, error) {
+	for _, s := range steps {
+		if allows(o, s.do) {
+			_, turn, err := d.update(ctx, o, s.did, s.do)
+			return turn, true, err
+		}
+	}
+	return Turn{}, false, nil
+}
+
+// allows asks the claim itself whether a step is legal now, so that none of its
+// rules and deadlines stands here a second time. It makes no request.
+func allows(o hostclaim.Observed, t hostclaim.Transition) bool {
+	_, err := o.Next("asked", t)
+	return err == nil
+}
+
+func moved(host string) Turn { return Turn{Waits: "looking again: " + host + " moved"} }
 
 func waits(again time.Duration, format string, args ...any) Turn {
 	return Turn{Waits: fmt.Sprintf(format, args...), Again: again}

@@ -3,9 +3,9 @@ package hostrelocate_test
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +16,6 @@ import (
 	"github.com/carlosframework/regionha/hostdb"
 	"github.com/carlosframework/regionha/hostfiles"
 	"github.com/carlosframework/regionha/hostrelocate"
-	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/roster"
 	"github.com/carlosframework/regionha/termfence"
@@ -32,60 +31,86 @@ var (
 	ctx    = context.Background()
 	source = hostclaim.Member{Box: "box-1", Enrollment: "enr-1"}
 	target = hostclaim.Member{Box: "box-2", Enrollment: "enr-2"}
+	spare  = hostclaim.Member{Box: "box-3", Enrollment: "enr-3"}
+	fourth = hostclaim.Member{Box: "box-4", Enrollment: "enr-4"}
 	driver = hostclaim.Member{Box: "box-9", Enrollment: "enr-9"}
 )
 
-// world is a region with one served host whose box is fenced: a real database
-// and real files in a store, a real roster and a real fence.
+// world is a region with one served host: a real database and real files in a
+// store, a real roster and real fences. Its drivers have no memory but what lies
+// on the boxes' disks.
 type world struct {
 	tb            testing.TB
 	control, data *memstore.Store
 	roster        *roster.Directory
+	snap          roster.Snapshot
 	private       ed25519.PrivateKey
-	fence         termfence.Evidence
+	fence         termfence.Evidence // of the source; zero: it lives
 	now           time.Time
-	root          string // of the target box
-	key           []byte // the host's instance key
+	tick          time.Duration // that passes while everyone waits
+	key           []byte        // the host's instance key
+
+	gone   map[string]termfence.Evidence // by box
+	down   map[string]bool               // boxes that make no steps
+	spares []hostclaim.Member            // whom a worker may choose, in this order
+	disks  map[string]*disk              // by box
+	probes []error                       // what the next probes say; nil once used up
 }
 
+// newWorld is a region whose source is fenced.
 func newWorld(tb testing.TB) *world {
-	w := &world{tb: tb, control: memstore.New(), data: memstore.New(), root: tb.TempDir(), now: time.Now()}
+	w := served(tb)
+	w.fence = w.terminate(source)
+	return w
+}
+
+// served is a region in which every box lives.
+func served(tb testing.TB) *world {
+	w := &world{tb: tb, control: memstore.New(), data: memstore.New(), now: time.Now(), tick: 500 * time.Millisecond,
+		gone: map[string]termfence.Evidence{}, down: map[string]bool{}, disks: map[string]*disk{}}
 	public, private := roster.GenerateKey()
 	w.roster, w.private = roster.Open(w.control, public, bucket), private
 	r := roster.Roster{DeploymentBucket: bucket, Boxes: map[string]roster.Box{},
 		Regions: map[string]roster.Region{region: {Account: "123456789012", AWSRegion: "eu-west-1", Data: "s3://data"}}}
-	for _, m := range []hostclaim.Member{source, target, driver} {
+	for _, m := range []hostclaim.Member{source, target, spare, fourth, driver} {
+		w.disks[m.Box] = &disk{root: tb.TempDir()}
 		r.Boxes[m.Box] = roster.Box{Enrollment: m.Enrollment, EnrolledAt: w.now.UTC(), Region: region, Pool: "default", State: roster.Active,
 			Cloud: boxid.Cloud{Provider: "aws", Account: "123456789012", Region: "eu-west-1", InstanceID: "i-" + m.Box}}
 	}
-	snap, err := roster.Create(ctx, w.control, private, r)
+	var err error
+	w.snap, err = roster.Create(ctx, w.control, private, r)
 	require.NoError(tb, err)
 	w.serve()
-	w.fence = w.terminate(snap)
 	return w
 }
 
-func (w *world) terminate(snap roster.Snapshot) termfence.Evidence {
-	box, _ := snap.Box(source.Box)
-	worker, _ := snap.Box(driver.Box)
+// terminate fences a box.
+func (w *world) terminate(m hostclaim.Member) termfence.Evidence {
+	box, _ := w.snap.Box(m.Box)
+	worker, _ := w.snap.Box(driver.Box)
 	rec, err := termfence.Verify(box, worker, termfence.Observation{Via: termfence.ViaDescribe, Found: true, InstanceID: box.Cloud.InstanceID,
 		Account: box.Cloud.Account, Region: box.Cloud.Region, State: termfence.Terminated, RequestID: "r"}, w.now)
 	require.NoError(w.tb, err)
 	e, err := termfence.Publish(ctx, w.control, termfence.Reader{Store: w.control, Roster: w.roster}, rec)
 	require.NoError(w.tb, err)
+	w.gone[m.Box], w.down[m.Box] = e, true
 	return e
 }
 
 // declare lets an operator declare the first box lost.
 func (w *world) declare() termfence.Evidence {
-	_, err := roster.Update(ctx, w.control, w.private, w.roster, func(r *roster.Roster) error { return r.Quarantine(source.Box) })
-	require.NoError(w.tb, err)
+	w.quarantine(source)
 	e, err := termfence.Declare(ctx, w.control, termfence.Reader{Store: w.control, Roster: w.roster}, termfence.Declaration{
 		Box: source.Box, Enrollment: source.Enrollment, Region: region, Who: "ada", Why: "unreachable since noon",
 		Cloud:   boxid.Cloud{Provider: "aws", Account: "123456789012", Region: "eu-west-1", InstanceID: "i-" + source.Box},
 		Checked: []string{"powered off by hand"}, Confirmation: source.Box, DeclaredAt: w.now})
 	require.NoError(w.tb, err)
 	return e
+}
+
+func (w *world) quarantine(m hostclaim.Member) {
+	_, err := roster.Update(ctx, w.control, w.private, w.roster, func(r *roster.Roster) error { return r.Quarantine(m.Box) })
+	require.NoError(w.tb, err)
 }
 
 // serve runs the host on its first box until it is published.
@@ -100,7 +125,7 @@ func (w *world) serve() {
 
 // writeFirst is what the first writer leaves in the store.
 func (w *world) writeFirst(c *hostclaim.Claim) {
-	dir := w.tb.TempDir()
+	dir := w.disks[source.Box].root
 	files := hostfiles.Target{Location: c.Holder.Location, Generation: "g-1", Session: c.Holder.Session, Stamp: c.Holder.Stamp}
 	root, platform := filepath.Join(dir, "files"), filepath.Join(dir, "platform")
 	require.NoError(w.tb, os.Mkdir(root, 0o700))
@@ -144,111 +169,75 @@ func (w *world) claim() hostclaim.Observed {
 
 func (w *world) worker() *hostrelocate.Worker {
 	return &hostrelocate.Worker{Control: w.control, Data: w.data, Region: region, Self: driver, Roster: w.roster,
-		PinDelay: time.Second, Now: func() time.Time { return w.now }}
+		PinDelay: time.Second, Now: func() time.Time { return w.now },
+		Gone: func(box string) (termfence.Evidence, bool) { e, ok := w.gone[box]; return e, ok },
+		Choose: func(_ context.Context, c *hostclaim.Claim, exclude []string) (hostclaim.Member, bool, error) {
+			for _, m := range w.spares {
+				if _, gone := w.gone[m.Box]; !gone && !slices.Contains(exclude, m.Box) && !c.IsLost(m.Box) && !c.Owes(m.Box, hostclaim.ParkLocal) {
+					return m, true, nil
+				}
+			}
+			return hostclaim.Member{}, false, nil
+		}}
 }
 
-func (w *world) participant() *hostrelocate.Participant {
-	return &hostrelocate.Participant{Control: w.control, Self: target, Runtime: &box{world: w}, Now: func() time.Time { return w.now }}
+// participant is the target's.
+func (w *world) participant() *hostrelocate.Participant { return w.participantOn(target) }
+
+func (w *world) participantOn(m hostclaim.Member) *hostrelocate.Participant {
+	return &hostrelocate.Participant{Control: w.control, Self: m, Runtime: &box{world: w, self: m, disk: w.disks[m.Box]},
+		Now: func() time.Time { return w.now }}
 }
 
-// box is the target's effects, without processes: the database and the files
-// are real.
-type box struct {
-	*world
-	probes []error // what the next probes say; nil once used up
+// start begins the relocation that the test is about.
+func (w *world) start(o hostclaim.Observed) (hostrelocate.Turn, error) {
+	if w.fence.Box() != "" {
+		return w.worker().StartFailover(ctx, o, w.fence, target.Box)
+	}
+	return w.worker().Drain(ctx, o, hostclaim.Drain, target)
 }
 
-func (b *box) Acknowledge(context.Context, hostclaim.Observed) error { return nil }
-
-func (b *box) Build(ctx context.Context, o hostclaim.Observed) error {
-	c := o.Claim
-	pin, err := hostrelocate.ReadPin(ctx, b.control, *c.Op.Journal.Pin)
-	if err != nil {
-		return err
-	}
-	retained, err := hostrelocate.ReadRetained(ctx, b.control, pin)
-	if err != nil {
-		return err
-	}
-	if _, err := hostfiles.WritePrepared(ctx, b.data, retained, hostrelocate.PreparedTarget(c)); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(b.dir("db")); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(b.dir("db"), 0o700); err != nil {
-		return err
-	}
-	builder := hostdb.Builder{Store: b.data, Check: func(context.Context) error { return nil }}
-	_, err = builder.BuildPrepared(ctx, pin.Set, c.Holder.Location, c.Op.Journal.Prepared, filepath.Join(b.dir("db"), "app.db"))
-	return err
-}
-
-func (b *box) dir(name string) string { return filepath.Join(b.root, name) }
-
-func (b *box) Install(ctx context.Context, o hostclaim.Observed) (hostclaim.LocalInstall, error) {
-	c := o.Claim
-	key := hostfiles.ManifestKey(c.Holder.Location, c.Op.Journal.Prepared)
-	digest := c.Op.Journal.PreparedAuthority.FilesManifestSHA256
-	for _, dir := range []string{"files", "platform"} {
-		if err := os.RemoveAll(b.dir(dir)); err != nil {
-			return hostclaim.LocalInstall{}, err
-		}
-	}
-	err := hostfiles.Restore(ctx, b.data, hostfiles.ManifestRef{Key: key, SHA256: digest}, b.dir("files"), b.dir("platform"))
-	return hostclaim.LocalInstall{Box: target.Box, Enrollment: target.Enrollment, InstallStamp: c.Op.Journal.InstallStamp, FilesManifest: key, SHA256: digest}, err
-}
-
-func (b *box) Admit(ctx context.Context, o hostclaim.Observed, first ...hostclaim.Transition) (hostclaim.Observed, error) {
-	c := o.Claim
-	a := hostclaim.Admission{Op: c.Op.ID, Phase: hostclaim.Probing, Session: c.Holder.Session, Generation: c.Holder.Generation,
-		Box: target.Box, NewGeneration: c.Op.Journal.Prepared, KeepStamp: true, Baseline: c.Op.Journal.Pin.Position}
-	if c.Op.Journal.PreparedOpened != "" {
-		base, err := hostrelocate.Newest(ctx, b.data, c)
-		if err != nil {
-			return hostclaim.Observed{}, err
-		}
-		a.NewGeneration, a.KeepStamp, a.Baseline = "g-"+record.Nonce(), false, base.Position
-	}
-	return hostclaim.Update(ctx, b.control, o, hostclaim.Then(append(first, hostclaim.AdmitWriter(a))...))
-}
-
-func (b *box) Start(context.Context, hostclaim.Observed) error { return nil }
-
-func (b *box) Probe(context.Context, hostclaim.Observed) error {
-	if len(b.probes) == 0 {
-		return nil
-	}
-	err := b.probes[0]
-	b.probes = b.probes[1:]
-	return err
-}
-
-func (b *box) Stop(context.Context, string) error { return nil }
-
-var errProbe = errors.New("the app answers 500")
-
-// run steps both drivers, each a new one without memory, until the host serves.
-// A step that fails is made again; time passes while one waits.
+// run lets every driver that lives step, each a new one without memory, until
+// the relocation is over; false if it is not. A step that fails is made again;
+// time passes while all wait.
 func (w *world) run(steps int) bool {
+	return w.until(steps, func(c *hostclaim.Claim) bool {
+		return c.Op.Kind == hostclaim.Serving && c.Op.Outcome == hostclaim.Completed
+	})
+}
+
+// until is run until something else.
+func (w *world) until(steps int, over func(*hostclaim.Claim) bool) bool {
 	for range steps {
 		o, err := hostclaim.Read(ctx, w.control, host)
 		if err != nil {
 			continue
 		}
-		if o.Claim.Op.Kind == hostclaim.Serving && o.Claim.Op.Exec == target.Box {
+		if over(o.Claim) {
 			return true
 		}
-		if o.Claim.Op.Kind == hostclaim.Serving {
-			_, _ = w.worker().StartFailover(ctx, o, w.fence, target.Box) // a failure is made again
+		if o.Claim.Op.Kind == hostclaim.Serving && o.Claim.Op.Outcome == "" {
+			_, _ = w.start(o) // a failure is made again
 			continue
 		}
-		turn, _ := w.worker().Step(ctx, o)
-		if turn.Did == "" {
-			turn, _ = w.participant().Step(ctx, o)
+		if !w.stepAll(o) {
+			w.now = w.now.Add(w.tick)
 		}
-		if turn.Did == "" {
-			w.now = w.now.Add(500 * time.Millisecond)
+	}
+	return false
+}
+
+// stepAll lets one driver make a step, the worker if it can; false: all wait.
+func (w *world) stepAll(o hostclaim.Observed) bool {
+	if turn, _ := w.worker().Step(ctx, o); turn.Did != "" {
+		return true
+	}
+	for _, m := range []hostclaim.Member{source, target, spare, fourth} {
+		if w.down[m.Box] {
+			continue
+		}
+		if turn, _ := w.participantOn(m).Step(ctx, o); turn.Did != "" {
+			return true
 		}
 	}
 	return false

@@ -111,6 +111,18 @@ type Versioned interface {
 	CopyVersion(ctx context.Context, src, version, dst string) (Info, error)
 }
 
+// Copier copies inside the store, so that a body need not travel. A store has it
+// beside its own methods; that it does not is no fault.
+type Copier interface {
+	// Copy makes dst hold the body that src.Key has as the version src.ETag,
+	// and src.VersionID where that is not empty, over anything that dst holds:
+	// it is for keys that only one writer can have. src.Size is the body's. The
+	// copy may have another ETag and an older ModTime than a new write. Errors:
+	// [ErrNotFound] and [ErrConflict], where src is absent or another version:
+	// nothing was written; else [ErrUnknown], [ErrBadKey].
+	Copy(ctx context.Context, src Info, dst string) (Info, error)
+}
+
 // Condition says when a write may apply. Build one with [IfAbsent], [IfMatch]
 // or [Always].
 type Condition struct {

@@ -22,6 +22,10 @@ const (
 	// CapabilityRegionHA: the box runs hosts as the claims say.
 	CapabilityRegionHA = "region-ha-1"
 
+	// CapabilityRelease: the box can prove that a host of it has stopped, and so
+	// give it up while it lives.
+	CapabilityRelease = "release-1"
+
 	// CapabilityWorker: the process drives operations and takes hints; it runs
 	// no hosts. A file with only this publishes no capacity.
 	CapabilityWorker = "worker-1"

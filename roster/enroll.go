@@ -75,6 +75,29 @@ func (r *Roster) Quarantine(ref string) error {
 	return nil
 }
 
+// Drain keeps a box of a roster that [Update] is about to write from being
+// chosen, and has workers move its hosts to other boxes. A box that drains
+// already stays so. One that is not active, or that the roster does not hold, is
+// [ErrInvalid].
+func (r *Roster) Drain(ref string) error { return r.setDraining(ref, true) }
+
+// Undrain lets a box be chosen again. What was moved off it stays where it is.
+// Errors: those of [Roster.Drain].
+func (r *Roster) Undrain(ref string) error { return r.setDraining(ref, false) }
+
+func (r *Roster) setDraining(ref string, draining bool) error {
+	b, ok := r.Boxes[ref]
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: drain box %q: it is not in the roster", ErrInvalid, ref)
+	case b.State != Active:
+		return fmt.Errorf("%w: drain box %q: it is %s, and runs nothing", ErrInvalid, ref, b.State)
+	}
+	b.Draining = draining
+	r.Boxes[ref] = b
+	return nil
+}
+
 // Self decides whether a machine that proved to be the instance self may act as
 // the box ref, and returns that box's entry. A box asks at its start and again
 // before its first claim write, so that neither a cloned image nor a disk that

@@ -155,6 +155,43 @@ func TestQuarantineRefuses(t *testing.T) {
 	require.Len(t, d.store.Log(), before)
 }
 
+func TestADrainedBoxIsUndrained(t *testing.T) {
+	d := newDeployment(t)
+	before, err := d.dir.Read(t.Context())
+	require.NoError(t, err)
+	drain := func(r *roster.Roster) error { return r.Drain("box-1") }
+	first, err := d.update(t, drain)
+	require.NoError(t, err)
+	want := before.Boxes["box-1"]
+	want.Draining = true
+	require.Equal(t, want, first.Boxes["box-1"], "nothing else of its entry changes")
+	require.Equal(t, before.Boxes["box-2"], first.Boxes["box-2"])
+	again, err := d.update(t, drain)
+	require.NoError(t, err)
+	require.Equal(t, first.Revision, again.Revision)
+	back, err := d.update(t, func(r *roster.Roster) error { return r.Undrain("box-1") })
+	require.NoError(t, err)
+	require.Equal(t, before.Boxes, back.Boxes)
+}
+
+func TestOnlyAnActiveBoxIsDrained(t *testing.T) {
+	d := newDeployment(t)
+	_, err := d.update(t, become("box-2", roster.Retired))
+	require.NoError(t, err)
+	before := len(d.store.Log())
+	for ref, reason := range map[string]string{
+		"box-2": `drain box "box-2": it is retired, and runs nothing`,
+		"box-9": `drain box "box-9": it is not in the roster`,
+	} {
+		for _, change := range []func(*roster.Roster, string) error{(*roster.Roster).Drain, (*roster.Roster).Undrain} {
+			_, err := d.update(t, func(r *roster.Roster) error { return change(r, ref) })
+			require.ErrorIs(t, err, roster.ErrInvalid)
+			require.ErrorContains(t, err, reason)
+		}
+	}
+	require.Len(t, d.store.Log(), before)
+}
+
 func TestCheckEnrollment(t *testing.T) {
 	long := make([]byte, 128)
 	for i := range long {

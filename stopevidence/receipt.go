@@ -22,7 +22,7 @@ type Ref struct {
 }
 
 // Receipt is verified evidence that a writer has stopped. It comes only from
-// [Read]; the zero value is evidence of nothing, and every accessor of it is
+// [Read] and [Publish]; the zero value is evidence of nothing, and every accessor of it is
 // empty.
 type Receipt struct {
 	ref         Ref
@@ -88,10 +88,15 @@ func read(ctx context.Context, store objstore.Store, ref Ref) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	if got := record.Digest(obj.Body); got != ref.SHA256 {
+	return verify(ref, obj.Body)
+}
+
+// verify holds stored bytes to what cites them and to the form of a receipt.
+func verify(ref Ref, body []byte) (Receipt, error) {
+	if got := record.Digest(body); got != ref.SHA256 {
 		return Receipt{}, fmt.Errorf("%w: digest %q, cited is %q", ErrUnverified, got, ref.SHA256)
 	}
-	rec, err := record.Decode[Record](obj.Body)
+	rec, err := record.Decode[Record](body)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("%w: %w", ErrUnverified, err)
 	}

@@ -23,8 +23,8 @@ const (
 )
 
 // Record is a stop receipt, at [Key]. It is immutable, and never deleted. It is
-// one per host, operation, obligation, box and session: whoever asks again gets
-// the stored one, whose boot, controller, checks and time are its first maker's.
+// one per host, operation, obligation, box, enrollment, incarnation, stamp and
+// session: whoever asks again gets the stored one, whose boot, controller, checks and time are its first maker's.
 type Record struct {
 	V           int        `json:"v"`
 	Host        string     `json:"host"`

@@ -1,5 +1,6 @@
 // Command agent is a box of a regionha deployment: it runs the hosts that
-// claims name it for, and serves every host of its region. Run "agent --help".
+// claims name it for, and serves every host of its region. It is also the root
+// helper of an agent that is not root. Run "agent --help".
 package main
 
 import (
@@ -15,11 +16,5 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var set agent.Settings
-	app := config.App{Name: "agent", Description: agent.Description, Stdout: os.Stdout, Stderr: os.Stderr}
-	_, err := config.Parse(&set, app, os.Args[1:])
-	if err == nil {
-		err = agent.Run(ctx, set)
-	}
-	os.Exit(config.Exit("agent", err, os.Stderr))
+	os.Exit(config.Exit("agent", agent.Command(ctx, os.Args[1:], os.Stdout, os.Stderr), os.Stderr))
 }

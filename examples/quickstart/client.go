@@ -19,9 +19,14 @@ const (
 	fileEvery = 500 * time.Millisecond
 	fileBytes = 32 << 10
 
-	// answerWithin bounds one request. It is short, so that a request that went
-	// to a box that hangs makes the outage look little longer than it was.
+	// answerWithin bounds one request while a box dies. It is short, so that a
+	// request that went to a box that hangs makes the outage look little longer
+	// than it was.
 	answerWithin = time.Second
+
+	// heldWithin bounds one request while the host is moved on purpose: an
+	// ingress holds it for up to 10 s, and then it is answered.
+	heldWithin = 15 * time.Second
 
 	// filesEvery is how often the host's files are published.
 	filesEvery = time.Second
@@ -85,6 +90,15 @@ func (c *client) files(ctx context.Context) (list []upload, err error) {
 	return list, c.call(ctx, http.MethodGet, "/files", nil, http.StatusOK, &list)
 }
 
+// add writes a note that is not there yet.
+func (c *client) add(ctx context.Context, id, body string) error {
+	raw, err := json.Marshal(map[string]string{"id": id, "body": body})
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodPost, "/notes", raw, http.StatusCreated, nil)
+}
+
 // ack is something that the app acknowledged.
 type ack struct {
 	id, sum string // sum: hex SHA-256 of its content
@@ -95,25 +109,37 @@ type ack struct {
 // beside them. It keeps what was acknowledged, in that order.
 type writer struct {
 	*client
-	prefix string // of every id
+	prefix   string        // of every id
+	patience time.Duration // with one request
 
-	mu    sync.Mutex
-	sent  map[string]string // the sum of every note that was tried, by id
-	noted []ack
-	filed []ack
+	mu     sync.Mutex
+	sent   map[string]string // the sum of every note that was tried, by id
+	noted  []ack
+	filed  []ack
+	failed []error // of each request that was not acknowledged
 }
 
-func newWriter(c *client, prefix string) *writer {
-	return &writer{client: c, prefix: prefix, sent: map[string]string{}}
+func newWriter(c *client, prefix string, patience time.Duration) *writer {
+	return &writer{client: c, prefix: prefix, patience: patience, sent: map[string]string{}}
 }
 
 // run writes until ctx ends. A failed write is not repeated: whether it was
 // done is unknown, and the next has another id.
 func (w *writer) run(ctx context.Context) {
 	var group sync.WaitGroup
-	group.Go(func() { every(ctx, noteEvery, func() { _ = w.note(ctx, text(32)) }) })
-	group.Go(func() { every(ctx, fileEvery, func() { _ = w.file(ctx, random(fileBytes)) }) })
+	group.Go(func() { every(ctx, noteEvery, func() { w.failing(ctx, w.note(ctx, text(32))) }) })
+	group.Go(func() { every(ctx, fileEvery, func() { w.failing(ctx, w.file(ctx, random(fileBytes))) }) })
 	group.Wait()
+}
+
+// failing keeps the error of a request, unless the end of ctx cut it off.
+func (w *writer) failing(ctx context.Context, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = append(w.failed, err)
 }
 
 // every calls do at that pace, later where do takes longer, until ctx ends.
@@ -136,13 +162,9 @@ func (w *writer) note(ctx context.Context, body string) error {
 	id := fmt.Sprintf("%s-%06d", w.prefix, len(w.sent))
 	w.sent[id] = digest([]byte(body))
 	w.mu.Unlock()
-	raw, err := json.Marshal(map[string]string{"id": id, "body": body})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
-	if err := w.call(ctx, http.MethodPost, "/notes", raw, http.StatusCreated, nil); err != nil {
+	if err := w.add(ctx, id, body); err != nil {
 		return err
 	}
 	w.mu.Lock()
@@ -154,7 +176,7 @@ func (w *writer) note(ctx context.Context, body string) error {
 // file uploads one file under its own digest as the name.
 func (w *writer) file(ctx context.Context, content []byte) error {
 	name := digest(content)
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, w.patience)
 	defer cancel()
 	if err := w.call(ctx, http.MethodPost, "/files/"+name, content, http.StatusCreated, nil); err != nil {
 		return err

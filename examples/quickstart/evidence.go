@@ -16,6 +16,7 @@ type evidence struct {
 	died       time.Time // no process of the box ran any more
 	terminated time.Time // the cloud said so
 
+	earlier []ack             // acknowledged before anything was done here
 	notes   []ack             // acknowledged by one writer, in that order
 	sent    map[string]string // the sums of all notes that were tried
 	uploads []ack

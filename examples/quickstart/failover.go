@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -27,13 +28,10 @@ func (r *region) failover(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	peer := r.peer(from.box)
-	w := newWriter(newClient(peer.address("ingress")), "note")
+	w := newWriter(newClient(peer.address("ingress")), "note", answerWithin)
 	r.say("writing to %s through %s, %s between notes", hostName, peer.ref, noteEvery)
-	if r.opts.dbSize > 0 {
-		if err := w.fill(ctx, int64(r.opts.dbSize)); err != nil {
-			return outcome{}, err
-		}
-		r.say("the database holds %s", r.opts.dbSize.String())
+	if err := r.fill(ctx, w); err != nil {
+		return outcome{}, err
 	}
 	look := &watch{region: r}
 	watching, stop := context.WithCancel(ctx)
@@ -143,6 +141,8 @@ func (r *region) collect(ctx context.Context, ev *evidence, from home, w *writer
 	ev.session, ev.source, ev.versions = from.session, from.box.ref, look.seen()
 	ev.notes, ev.uploads = w.acked()
 	ev.sent = w.sent
+	maps.Copy(ev.sent, r.sent)
+	ev.earlier = r.earlier
 	if ev.writers, err = look.writers(); err != nil {
 		return err
 	}

@@ -59,6 +59,9 @@ func (r *region) offers(ctx context.Context, b *box) (bool, error) {
 	return err == nil && b.address("ingress") != "", err
 }
 
+// errNotServed: the host has no home now.
+var errNotServed = errors.New("it is not being served")
+
 // home is who serves the host.
 type home struct {
 	box     *box
@@ -72,7 +75,7 @@ func (r *region) home(ctx context.Context) (home, error) {
 		return home{}, err
 	}
 	if o.Claim == nil || o.Claim.Holder == nil || o.Claim.Op.Kind != hostclaim.Serving {
-		return home{}, fmt.Errorf("%s is not being served", hostName)
+		return home{}, fmt.Errorf("%s: %w", hostName, errNotServed)
 	}
 	b := r.box(o.Claim.Op.Exec)
 	if b == nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
@@ -50,7 +51,7 @@ func judge(ev evidence) outcome {
 }
 
 // judgeClaims: stamps and sessions only grow, and the executor changes only in
-// an operation that cites the fence of the box that it leaves.
+// an operation that cites the fence of the box that it leaves, or its release.
 func (o *outcome) judgeClaims() {
 	for i := 1; i < len(o.versions); i++ {
 		before, after := o.versions[i-1].Claim, o.versions[i].Claim
@@ -64,10 +65,22 @@ func (o *outcome) judgeClaims() {
 		if before.Op.Exec == after.Op.Exec || before.Op.Exec == hostclaim.None {
 			continue
 		}
-		if _, fenced := after.Op.Journal.Fences[before.Op.Exec]; !fenced && !after.IsLost(before.Op.Exec) {
+		if !left(before, after) {
 			o.breaks("claim %d: executor %s was replaced without evidence", after.Gen, before.Op.Exec)
 		}
 	}
+}
+
+// left reports whether a claim shows why its executor before is none any more:
+// the box's fence or its release, or the admission of a writer that opened what
+// the box released.
+func left(before, after *hostclaim.Claim) bool {
+	box, j := before.Op.Exec, after.Op.Journal
+	if _, fenced := j.Fences[box]; fenced || after.IsLost(box) || j.Release != nil && j.Release.Box == box {
+		return true
+	}
+	n := len(after.Holder.Admissions)
+	return n > 0 && after.Holder.Session > before.Holder.Session && after.Holder.Admissions[n-1].Coverage == hostclaim.Released
 }
 
 // judgeRows: the runs of the app, in the order of the rows that they wrote, do
@@ -96,8 +109,13 @@ func (o *outcome) judgeNotes() {
 		there[n.ID] = true
 		if n.Error != "" {
 			o.breaks("note %s: the instance key does not open it: %s", n.ID, n.Error)
-		} else if sum, ok := o.sumOf(n.ID); !ok || sum != digest([]byte(n.Body)) {
+		} else if sum, ok := o.sumOf(n.ID); (!ok || sum != digest([]byte(n.Body))) && !strings.HasPrefix(n.ID, logPrefix) {
 			o.breaks("note %s: its body is not what was sent", n.ID)
+		}
+	}
+	for _, n := range o.earlier {
+		if !there[n.id] {
+			o.loseUndeclared([]ack{n}, "it was acknowledged long before")
 		}
 	}
 	var missing []ack // of the dead session, since the last note that is there
@@ -158,7 +176,7 @@ func (o *outcome) judgeUploads() {
 			o.lostUploads++
 			continue
 		}
-		o.breaks("file %s: acknowledged %s before the box died, and gone", u.id, seconds(o.died.Sub(u.at)))
+		o.breaks("file %s: acknowledged at %s, and gone", u.id, u.at.Format(time.TimeOnly))
 	}
 }
 

@@ -21,8 +21,8 @@ func main() {
 // run is the program. It returns the exit code: 0 every promise was kept, 1 one
 // was broken or something failed, 2 the command line is wrong.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == cloudCommand {
-		if err := serveCloud(ctx, args[1:], stdout); err != nil {
+	if child := childOf(args); child != nil {
+		if err := child(ctx, args[1:], stdout); err != nil {
 			fmt.Fprintln(stderr, "quickstart:", err)
 			return 1
 		}
@@ -42,11 +42,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// childOf is what this program is as a child of itself, or nil.
+func childOf(args []string) func(context.Context, []string, io.Writer) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case args[0] == cloudCommand:
+		return serveCloud
+	case args[0] == boxCommand:
+		return func(ctx context.Context, argv []string, _ io.Writer) error { return serveBox(ctx, argv) }
+	}
+	return nil
+}
+
 // options are the command line.
 type options struct {
 	json     bool
 	keep     bool
 	zombie   bool
+	chaos    bool
+	drains   int
 	store    string
 	dbSize   size
 	shutdown time.Duration
@@ -60,19 +75,29 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.json, "json", false, "end with one line of JSON")
 	f.BoolVar(&o.keep, "keep", false, "leave everything running at the end, until interrupted, and print the addresses")
 	f.BoolVar(&o.zombie, "zombie", false, "freeze the box instead of killing it, and wake it once the host runs elsewhere")
+	f.IntVar(&o.drains, "drains", 1, "how many `times` the host is moved off its box on purpose, before the failover")
+	f.BoolVar(&o.chaos, "chaos", false, "kill an agent at a random moment of about every other drain; its box starts it again")
 	f.StringVar(&o.store, "store", "", "store `URL`, such as s3://bucket?endpoint=http://127.0.0.1:7070; a fresh directory if empty")
 	f.Var(&o.dbSize, "db-size", "fill the database to this `size` first, such as 200MB")
 	f.DurationVar(&o.shutdown, "shutdown-time", time.Second, "how long the cloud reports shutting-down before terminated")
 	f.DurationVar(&o.pinDelay, "pin-delay", 2*time.Second, "how long the worker waits for a dead box's last writes to land; 30s by default outside this program")
 	err := f.Parse(args)
-	if err == nil && f.NArg() > 0 {
+	switch {
+	case err != nil:
+		return o, err // it was said
+	case f.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case o.drains < 0:
+		err = fmt.Errorf("-drains %d: want 0 or more", o.drains)
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, "quickstart:", err)
 	}
 	return o, err
 }
 
-// demonstrate sets the region up, runs the failover and checks the promises.
+// demonstrate sets the region up, moves the host on purpose, takes its box away,
+// and checks the promises.
 func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	r, err := newRegion(o, stdout)
 	if err != nil {
@@ -87,6 +112,11 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err 
 	if err := r.setUp(ctx); err != nil {
 		return err
 	}
+	moved, err := r.drain(ctx)
+	if err != nil {
+		return err
+	}
+	moved.print(&r.teller)
 	out, err := r.failover(ctx)
 	if err != nil {
 		return err
@@ -101,15 +131,15 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err 
 		r.sayAddresses()
 	}
 	if o.json {
-		if err := out.printJSON(stdout); err != nil {
+		if err := printJSON(stdout, out, moved); err != nil {
 			return err
 		}
 	}
 	if o.keep {
 		<-ctx.Done()
 	}
-	if len(out.broken) > 0 {
-		return fmt.Errorf("%d promises were broken", len(out.broken))
+	if n := len(out.broken) + len(moved.broken); n > 0 {
+		return fmt.Errorf("%d promises were broken", n)
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ type process struct {
 	done chan struct{} // closed once it was reaped
 	err  error         // how it ended; read after done
 
-	cgroup string // its own cgroup, "" where none could be made
+	cgroup  string // its own cgroup, "" where none could be made
+	machine bool   // it is the first process of a machine of its own
 }
 
 // processes are this program's children. Closing ends every one, with all that
@@ -52,7 +53,20 @@ func newProcesses(logs string, env []string) *processes {
 // start runs argv with env added to what every child gets. Its output goes to
 // log/<name>.log, and its standard output to out as well where that is not nil.
 func (ps *processes) start(name string, env []string, out io.Writer, argv ...string) (*process, error) {
-	p := &process{name: name, log: filepath.Join(ps.logs, name+".log"), done: make(chan struct{})}
+	return ps.launch(&process{name: name}, env, out, argv)
+}
+
+// boxCommand makes this program the first process of a box instead.
+const boxCommand = "box"
+
+// startMachine is start on a machine of its own: argv sees its own processes
+// only, and is started again when it is killed.
+func (ps *processes) startMachine(name string, env []string, self string, argv ...string) (*process, error) {
+	return ps.launch(&process{name: name, machine: true}, env, nil, append([]string{self, boxCommand}, argv...))
+}
+
+func (ps *processes) launch(p *process, env []string, out io.Writer, argv []string) (*process, error) {
+	p.log, p.done = filepath.Join(ps.logs, p.name+".log"), make(chan struct{})
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -75,7 +89,7 @@ func (ps *processes) start(name string, env []string, out io.Writer, argv ...str
 	if err != nil {
 		log.Close()
 		p.removeCgroup()
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		return nil, fmt.Errorf("start %s: %w", p.name, err)
 	}
 	p.pid = cmd.Process.Pid
 	ps.mu.Lock()

@@ -19,6 +19,9 @@ import (
 // cgroup of its own where one can be made. release is called once it started.
 func isolate(cmd *exec.Cmd, p *process) (release func(), err error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if p.machine {
+		cmd.SysProcAttr.Cloneflags = machineFlags
+	}
 	p.cgroup = makeCgroup(p.name)
 	if p.cgroup == "" {
 		return func() {}, nil

@@ -11,6 +11,10 @@ import (
 // A box is a session whose every process can be found and ended. Only Linux's
 // /proc shows that.
 
+func machinesPossible(string) bool { return false }
+
+func serveBox(context.Context, []string) error { return errors.ErrUnsupported }
+
 func isolate(*exec.Cmd, *process) (func(), error) { return nil, errors.ErrUnsupported }
 
 func (p *process) kill() error { return errors.ErrUnsupported }
@@ -22,5 +26,9 @@ func (p *process) wake() error { return errors.ErrUnsupported }
 func (p *process) runs(string) (bool, error) { return false, errors.ErrUnsupported }
 
 func (p *process) has(string) (bool, error) { return false, errors.ErrUnsupported }
+
+func (p *process) killProgram(string) (int, error) { return 0, errors.ErrUnsupported }
+
+func (p *process) peakMemory(string) (int64, error) { return 0, errors.ErrUnsupported }
 
 func (p *process) removeCgroup() {}

@@ -46,6 +46,11 @@ type region struct {
 	cloud         cloud
 	boxes         []*box
 	api           consoleServer
+	self          string            // this program
+	machines      bool              // boxes are machines of their own
+	filled        bool              // the database was grown
+	earlier       []ack             // notes that were acknowledged before the failover
+	sent          map[string]string // and the sums of all that were tried
 }
 
 // newRegion makes the directory and nothing else.
@@ -58,6 +63,10 @@ func newRegion(o options, out io.Writer) (*region, error) {
 		return nil, err
 	}
 	r := &region{opts: o, dir: dir, teller: teller{out: out, began: time.Now()}}
+	if r.self, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	r.machines = machinesPossible(r.self)
 	if r.control, r.data, err = storeURLs(o.store, dir); err != nil {
 		return nil, err
 	}
@@ -153,6 +162,11 @@ func (r *region) console(ctx context.Context, args ...string) error {
 	return r.procs.command(ctx, "console", append(argv, args...)...)
 }
 
+// consoleSaid is the last line that the last command of the console printed.
+func (r *region) consoleSaid() string {
+	return strings.TrimSpace(tail(filepath.Join(r.procs.logs, "console.log"), 1))
+}
+
 // startBoxes launches the instances, starts what runs on each, and enrolls each
 // by the identity that it publishes.
 func (r *region) startBoxes(ctx context.Context) error {
@@ -184,7 +198,13 @@ func (r *region) startBox(ctx context.Context, ref, program string, args ...stri
 	b := &box{ref: ref, dir: r.in(ref), instance: i}
 	argv := append([]string{r.in("bin", program), "--config", r.in("keys", program+".yaml"), "--box", ref,
 		"--internal", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--identity-certs", r.cloud.Certs}, args...)
-	if b.process, err = r.procs.start(ref, []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + i.IMDS}, nil, argv...); err != nil {
+	env := []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + i.IMDS}
+	if r.machines {
+		b.process, err = r.procs.startMachine(ref, env, r.self, argv...)
+	} else {
+		b.process, err = r.procs.start(ref, env, nil, argv...)
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.say("%s runs on instance %s: pid %d, log %s", ref, i.ID, b.pid, b.log)

@@ -95,6 +95,8 @@ func (o outcome) printCounts(out io.Writer, opts options) {
 type result struct {
 	Outcome  string         `json:"outcome"` // ok or broken
 	Store    string         `json:"store"`
+	Drain    *drainResult   `json:"drain"` // null: see drain_skipped
+	Skipped  string         `json:"drain_skipped,omitempty"`
 	Failover failoverResult `json:"failover"`
 	Zombie   *zombieResult  `json:"zombie,omitempty"` // with -zombie
 	Broken   []string       `json:"broken,omitempty"`
@@ -114,16 +116,18 @@ type zombieResult struct {
 	Acked          int   `json:"acked"`
 }
 
-func (o outcome) printJSON(out io.Writer) error {
-	r := result{Outcome: "ok", Store: o.store, Broken: o.broken, Failover: failoverResult{
-		UnavailableMS:    o.unavailable.Milliseconds(),
-		FenceToServingMS: o.serving.Sub(o.detected).Milliseconds(),
-		Acked:            len(o.notes),
-		LostDeclared:     o.lostDeclared,
-		LostUndeclared:   o.lostUndeclared,
-		MaxWriters:       o.writers,
-	}}
-	if len(o.broken) > 0 {
+// printJSON prints the line of -json.
+func printJSON(out io.Writer, o outcome, m moves) error {
+	r := result{Outcome: "ok", Store: o.store, Skipped: m.skipped, Drain: m.result(), Broken: append(m.broken, o.broken...),
+		Failover: failoverResult{
+			UnavailableMS:    o.unavailable.Milliseconds(),
+			FenceToServingMS: o.serving.Sub(o.detected).Milliseconds(),
+			Acked:            len(o.notes),
+			LostDeclared:     o.lostDeclared,
+			LostUndeclared:   o.lostUndeclared,
+			MaxWriters:       o.writers,
+		}}
+	if len(r.Broken) > 0 {
 		r.Outcome = "broken"
 	}
 	if o.zombie != nil {

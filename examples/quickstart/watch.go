@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -19,18 +20,21 @@ type version struct {
 // at which boxes run a process of its app. It trusts no box's word.
 type watch struct {
 	*region
+	pace time.Duration // between two looks at the claim; pollEvery if zero
 
 	mu       sync.Mutex
 	versions []version
-	most     int  // boxes that ran the app at one time
-	apart    *box // a box that is not counted: it was fenced, and woken on purpose
+	most     int // boxes that ran the app at one time
 	lookErr  error
+
+	counting sync.Mutex
+	apart    *box // a box that is not counted: it was fenced, and woken on purpose
 }
 
 // run looks until ctx ends.
 func (w *watch) run(ctx context.Context) {
 	var group sync.WaitGroup
-	group.Go(func() { every(ctx, pollEvery, func() { w.readClaim(ctx) }) })
+	group.Go(func() { every(ctx, cmp.Or(w.pace, pollEvery), func() { w.readClaim(ctx) }) })
 	group.Go(func() { every(ctx, pollEvery, w.countWriters) })
 	group.Wait()
 }
@@ -61,35 +65,39 @@ func (w *watch) readClaim(ctx context.Context) {
 func stage(c *hostclaim.Claim) string {
 	if c.Op.Kind == hostclaim.Relocating {
 		return fmt.Sprintf("%s from %s to %s: %s, exec %s", c.Op.Intent.Reason,
-			c.Op.Intent.Source.Box, c.Op.Intent.Target.Box, c.Op.Phase, c.Op.Exec)
+			c.Op.Intent.Source.Box, c.Op.Target().Box, c.Op.Phase, c.Op.Exec)
 	}
 	return fmt.Sprintf("%s, exec %s", c.Op.Kind, c.Op.Exec)
 }
 
 // countWriters counts the boxes on which the app runs at this moment.
 func (w *watch) countWriters() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.counting.Lock()
+	defer w.counting.Unlock()
 	running := 0
+	var failed error
 	for _, b := range w.boxes {
 		if b == w.apart {
 			continue
 		}
 		runs, err := b.runs(w.in("bin", "notes"))
-		if err != nil && w.lookErr == nil {
-			w.lookErr = fmt.Errorf("look for the app on %s: %w", b.ref, err)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("look for the app on %s: %w", b.ref, err)
 		}
 		if runs {
 			running++
 		}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lookErr = cmp.Or(w.lookErr, failed)
 	w.most = max(w.most, running)
 }
 
 // setApart stops counting b.
 func (w *watch) setApart(b *box) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.counting.Lock()
+	defer w.counting.Unlock()
 	w.apart = b
 }
 

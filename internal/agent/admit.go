@@ -56,9 +56,13 @@ func (h *host) admit(ctx context.Context, o hostclaim.Observed, first ...hostcla
 // operation that lost a target does more than once.
 func opens(c *hostclaim.Claim) bool { return c.Op.Journal.Prepared != "" && !c.PreparedOpened() }
 
-// coverage is what vouches for the session before: its end, where the store still
+// coverage is what vouches for the session before: its release, where this
+// admission opens what was built from that, or its end, where the store still
 // holds it. Otherwise that session is declared.
 func coverage(c *hostclaim.Claim, baseline hostclaim.Position) hostclaim.Coverage {
+	if r := c.Op.Journal.Release; opens(c) && r != nil && r.Session == c.Holder.Session && c.Reaches(baseline, r.Final) {
+		return hostclaim.Released
+	}
 	if end := c.Holder.Ended; end != nil && c.Reaches(baseline, end.Final) {
 		return hostclaim.CleanReturn
 	}
@@ -107,7 +111,7 @@ func (h *host) park(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	to := filepath.Join(h.agent.set.DataDir, ".parked", h.name+"-"+filepath.Base(path)+"-"+record.Nonce())
+	to := filepath.Join(h.agent.parked(), h.name+"_"+record.Nonce(), filepath.Base(path))
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
@@ -150,6 +154,7 @@ func (h *host) begin(ctx context.Context, o hostclaim.Observed) error {
 	if err := h.guard.Activate(ctx, c.Holder.Incarnation, c.Holder.Stamp); err != nil {
 		return err
 	}
+	h.known = nil
 	var db hostdb.Config
 	var files *hostfiles.Pinned
 	err = h.guard.With(ctx, c.Holder.Stamp, func(held *hostguard.Held) error {
@@ -191,7 +196,7 @@ func (h *host) open(ctx context.Context, c *hostclaim.Claim, db hostdb.Config, f
 		s.lost.Store(true)
 		return errors.Join(err, s.publisher.Close(), ignoreRefused(s.replicator.Close()))
 	}
-	s.run(ctx)
+	s.run(ctx, h.appChanged)
 	h.run = s
 	return nil
 }
@@ -250,6 +255,6 @@ func (h *host) appConfig(s *session) runner.Config {
 	return runner.Config{
 		Host: h.name, Region: h.agent.set.Region, Session: s.number, Dir: h.dir(), Command: r.Command, User: r.User, Env: r.Env,
 		Listen: r.Listen, Database: h.database(), Files: h.filesDir(), ReadyPath: r.ReadyPath,
-		StartTimeout: r.StartTimeout.Std(), StopTimeout: r.StopTimeout.Std(), Cgroup: h.agent.cgroup, Log: h.log,
+		StartTimeout: r.StartTimeout.Std(), StopTimeout: r.StopTimeout.Std(), Machine: h.agent.machine, Log: h.log,
 	}
 }

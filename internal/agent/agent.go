@@ -19,6 +19,7 @@ import (
 	"github.com/carlosframework/regionha/internal/admin"
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/hint"
+	"github.com/carlosframework/regionha/internal/ingress"
 	"github.com/carlosframework/regionha/internal/runner"
 	"github.com/carlosframework/regionha/internal/serve"
 	"github.com/carlosframework/regionha/objstore/storetest"
@@ -28,11 +29,11 @@ import (
 
 // Agent is one running box.
 type Agent struct {
-	set    Settings
-	log    *slog.Logger
-	secret boxauth.Secret
-	bootID string
-	cgroup string // under which apps run; "": process groups only
+	set     Settings
+	log     *slog.Logger
+	secret  boxauth.Secret
+	bootID  string
+	machine runner.Machine // nil: apps run in process groups only
 
 	control, data storeurl.Store
 	roster        *roster.Directory
@@ -40,6 +41,7 @@ type Agent struct {
 	participant   *hostrelocate.Participant
 	leases        hostrelocate.Leases
 	homes         *homes
+	gateway       *ingress.Ingress
 	hints         *hint.Sender
 	beat          heartbeat
 	dirty         chan struct{} // rows changed: publish the edges file
@@ -90,17 +92,14 @@ func (a *Agent) claimDataDir(ctx context.Context) (*hostguard.DirLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.killLeftovers(ctx); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if a.machine, err = a.openMachine(ctx); err == nil {
+		err = a.killLeftovers(ctx)
 	}
-	if a.bootID, err = bootID(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if err == nil {
+		a.bootID, err = bootID()
 	}
-	if a.set.Cgroup != "off" {
-		if a.cgroup, err = runner.CgroupParent(a.set.Cgroup, "regionha-"+a.set.Box); err != nil {
-			a.log.Warn("apps run in process groups only", "err", err)
-			a.cgroup = ""
-		}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
 	return lock, nil
 }
@@ -111,7 +110,7 @@ func (a *Agent) killLeftovers(ctx context.Context) error {
 		return err
 	}
 	for _, e := range entries {
-		if err := runner.KillLeftover(ctx, filepath.Join(a.set.DataDir, "hosts", e.Name())); err != nil {
+		if err := runner.KillLeftover(ctx, a.machine, filepath.Join(a.set.DataDir, "hosts", e.Name())); err != nil {
 			return fmt.Errorf("end what an earlier agent left of %s: %w", e.Name(), err)
 		}
 	}
@@ -176,13 +175,16 @@ func (a *Agent) openStores(ctx context.Context) (err error) {
 	return nil
 }
 
-// serve runs the box's loops until ctx ends, and then ends every session in
-// order before it returns.
+// serve runs the box's loops until ctx ends, answers the requests that it took,
+// and then ends every session in order before it returns.
 func (a *Agent) serve(ctx context.Context) error {
-	a.participant = &hostrelocate.Participant{Control: a.control, Self: a.self, Runtime: runtime{a}, Changed: a.changed}
+	a.participant = &hostrelocate.Participant{Control: a.control, Self: a.self, Runtime: runtime{a}, Changed: a.wrote}
 	a.homes = newHomes(a)
 	a.hints = hint.NewSender(hint.Sender{Secret: a.secret, Peers: a.homes.peers, Bump: a.bump, Log: a.log})
 	a.beat.start(time.Now())
+	if err := a.makeGateway(); err != nil {
+		return err
+	}
 	supervisors, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	a.mu.Lock()
@@ -191,12 +193,17 @@ func (a *Agent) serve(ctx context.Context) error {
 
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range []func(context.Context) error{
-		a.homes.run, a.publishEdges, a.watch, a.heartbeats, a.serveIngress, a.serveInternal, a.hints.Run,
+		a.homes.run, a.publishEdges, a.watch, a.heartbeats, a.serveInternal, a.hints.Run, a.sweepParked,
 	} {
 		group.Go(func() error { return loop(ctx) })
 	}
+	answered := make(chan struct{})
 	group.Go(func() error {
-		<-ctx.Done()
+		defer close(answered)
+		return a.serveIngress(ctx)
+	})
+	group.Go(func() error {
+		<-answered
 		a.close(stop)
 		return nil
 	})
@@ -227,11 +234,13 @@ func (a *Agent) notReady(why error) {
 // errClosed: the agent is ending and takes no new host.
 var errClosed = errors.New("the agent is ending")
 
-// supervisor is the one that looks after a host, made at the first call.
+// supervisor is the one that looks after a host, made at the first call. One that
+// is there looks now.
 func (a *Agent) supervisor(name string) (*host, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if h, ok := a.hosts[name]; ok {
+		h.poke()
 		return h, nil
 	}
 	if a.closed {
@@ -242,6 +251,9 @@ func (a *Agent) supervisor(name string) (*host, error) {
 		return nil, err
 	}
 	h := &host{agent: a, name: name, log: a.log.With("host", name), guard: guard, wake: make(chan struct{}, 1)}
+	if err := h.newExecution(); err != nil {
+		return nil, err
+	}
 	a.hosts[name] = h
 	a.loops.Go(func() { h.loop(a.life) })
 	return h, nil

@@ -18,6 +18,12 @@
 //   - An agent that is told to end stops its apps, flushes what they wrote and
 //     records the end of their sessions, so that the next start declares
 //     nothing lost.
+//   - A live box gives a host up only when all that its session wrote is in the
+//     store and root saw that nothing of it runs, by steps of which each is
+//     durable and none is made twice: a crash anywhere delays a drain and loses
+//     nothing. What cannot be given up without loss is not given up.
+//   - Nothing of an operation is done here but while this box's execution
+//     controller of it is open.
 //   - A process that was suspended refuses writes until it has read its claims
 //     again.
 //

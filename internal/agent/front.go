@@ -20,19 +20,21 @@ const (
 	idleWithin = 2 * time.Minute
 )
 
-// serveIngress serves HTTP for every host of the region.
-func (a *Agent) serveIngress(ctx context.Context) error {
-	g, err := ingress.New(ingress.Config{
+// makeGateway makes what serves HTTP for every host of the region.
+func (a *Agent) makeGateway() (err error) {
+	a.gateway, err = ingress.New(ingress.Config{
 		Self: a.self.Box, Local: a.local, Home: a.homes.home, Changed: a.homes.changes, Look: a.lookFor,
 		Unreachable: func(box string) { a.hints.Send(hint.Outgoing{Hint: hint.Hint{Box: box}, To: []string{}}) },
 		PeerToken:   a.secret.Derive("ingress"), Log: a.log,
 	})
-	if err != nil {
-		return err
-	}
-	defer g.Close()
+	return err
+}
+
+// serveIngress takes requests until ctx ends, and answers those that it took.
+func (a *Agent) serveIngress(ctx context.Context) error {
+	defer a.gateway.Close()
 	return serve.HTTP(ctx, a.ingressListener, &http.Server{
-		Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: 64 << 10,
+		Handler: a.gateway, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: 64 << 10,
 	}, drainWithin)
 }
 
@@ -59,12 +61,12 @@ func (a *Agent) local(name string) (ingress.Local, bool) {
 }
 
 // lookFor looks at what a held request waits for: the host's claim if this box
-// has a row, and where its home is.
-func (a *Agent) lookFor(ctx context.Context, name string) {
+// has a row, which wakes it where it sleeps, and where its home is.
+func (a *Agent) lookFor(name string) {
 	if h, ok := a.row(name); ok {
-		h.poke()
+		h.want()
 	}
-	a.homes.look(ctx)
+	a.homes.soon()
 }
 
 // hintOf is what others are told of a claim that this box wrote.

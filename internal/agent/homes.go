@@ -16,6 +16,10 @@ import (
 // refreshEvery is how often the edges files are read when nobody asks.
 const refreshEvery = 30 * time.Second
 
+// youngFor is how long a process does not know every name that is in transit:
+// about as long as a request is held.
+const youngFor = 10 * time.Second
+
 // homes knows where every name of the region is served, and where its boxes
 // are reached.
 type homes struct {
@@ -24,6 +28,7 @@ type homes struct {
 	ask    chan struct{}
 
 	unknown *rate.Limiter // readings that unknown names cause
+	began   time.Time
 
 	files atomic.Pointer[placement.Snapshot]
 	fold  atomic.Pointer[placement.HomeMap]
@@ -35,7 +40,7 @@ type homes struct {
 
 func newHomes(a *Agent) *homes {
 	return &homes{agent: a, reader: placement.Reader{Store: a.control}, ask: make(chan struct{}, 1),
-		unknown: rate.NewLimiter(1, 1),
+		unknown: rate.NewLimiter(1, 1), began: time.Now(),
 		changed: make(chan struct{}), round: make(chan struct{})}
 }
 
@@ -111,8 +116,10 @@ func (m *homes) changes() <-chan struct{} {
 }
 
 // home is where the map says a name is served. Until the edges files were read
-// once, every name may have a home. A name that the map does not know makes them
-// be read again, at most once a second: it may be new.
+// once, every name may have a home, and for a while longer one that the map does
+// not know may be on its way: a new process does not know who lost its home just
+// before. Later such a name makes the files be read again, at most once a second:
+// it may be new.
 func (m *homes) home(name string) (ingress.Home, bool) {
 	known := m.fold.Load()
 	if known == nil {
@@ -128,7 +135,22 @@ func (m *homes) home(name string) (ingress.Home, bool) {
 	if m.unknown.Allow() {
 		m.soon()
 	}
-	return ingress.Home{}, false
+	young := time.Since(m.began) < youngFor
+	return ingress.Home{Transit: young}, young
+}
+
+// boxes lists the references of all other processes of the deployment that are
+// known.
+func (m *homes) boxes() []string {
+	list := []string{}
+	if snap := m.files.Load(); snap != nil {
+		for _, f := range snap.Files {
+			if f.Edges.Box != m.agent.self.Box {
+				list = append(list, f.Edges.Box)
+			}
+		}
+	}
+	return list
 }
 
 // peers lists the internal addresses of the boxes named, and of the workers;

@@ -17,6 +17,7 @@ import (
 	"github.com/carlosframework/regionha/internal/hostrecord"
 	"github.com/carlosframework/regionha/internal/ingress"
 	"github.com/carlosframework/regionha/objstore"
+	"github.com/carlosframework/regionha/stopevidence"
 )
 
 const (
@@ -38,13 +39,22 @@ type host struct {
 	guard *hostguard.Guard
 	wake  chan struct{}
 
+	wanted atomic.Bool // somebody waits for the host to wake
+	idle   bool        // it sleeps in order until then
+	left   bool        // no participation of this host is open here
+
 	run      *session
 	record   hostrecord.Stored
 	baseline *hostrelocate.Baseline // chosen for the newest admission, until it started
 	built    string                 // the prepared generation that this process built
 	failures int
-	left     bool // no participation of this host is journaled
-	tails    int  // failed attempts to flush what an earlier process left
+	tails    int                       // failed attempts to flush what an earlier process left
+	fenced   uint64                    // the stamp whose admission a release has ended
+	known    []stopevidence.Descriptor // what the session that is released had open
+
+	execution *hostguard.Execution
+	warmth    hostrelocate.Warmth
+	warmedAt  time.Time // zero: not in this operation
 
 	shown atomic.Pointer[shown]
 }
@@ -55,20 +65,28 @@ type shown struct {
 	claim  *hostclaim.Claim
 	run    *session
 	record hostrecord.Record
+	idle   bool // home here, and asleep: the next request wakes it
 	says   string
 }
 
-// loop steps the host until ctx ends, then ends its session in order.
+// loop steps the host until ctx ends, then ends its session in order. It ends by
+// itself where this box has nothing to do for the host any more.
 func (h *host) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		turn, err := h.step(ctx)
 		h.report(turn, err)
+		if err == nil && turn.Done() && h.unneeded() && h.agent.dismiss(h) {
+			return
+		}
 		h.sleep(ctx, turn, err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	if err := h.retire(ctx); err != nil {
 		h.log.Warn("ending the session", "err", err)
+	}
+	if err := h.execution.Close(ctx); err != nil {
+		h.log.Warn("ending the execution controller", "err", err)
 	}
 }
 
@@ -144,32 +162,23 @@ func (h *host) step(ctx context.Context) (hostrelocate.Turn, error) {
 	if err := h.withdraw(ctx, o.Claim); err != nil {
 		return hostrelocate.Turn{}, err
 	}
-	if err := h.leave(ctx, o.Claim); err != nil {
-		h.log.Warn("forget an operation that is over", "err", err)
-	}
 	turn, err := h.act(ctx, o)
 	h.present(o.Claim)
+	left := h.afterwards(ctx, o.Claim)
+	if left != nil {
+		h.log.Warn("clean up after an operation", "err", left)
+	}
+	h.left = left == nil
 	return turn, err
 }
 
-// leave forgets the operations in which this box took part, once the claim just
-// read shows that it takes part in none. What an earlier process journaled is
-// found at the first step, and what cannot be removed is tried again.
-func (h *host) leave(ctx context.Context, c *hostclaim.Claim) error {
-	if h.left || c == nil || hostrelocate.Takes(c, h.agent.self.Box) {
-		return nil
+// afterwards leaves the operations in which this box takes no part any more, and
+// what it fetched for them. What cannot be left now is tried after the next step.
+func (h *host) afterwards(ctx context.Context, c *hostclaim.Claim) error {
+	err := h.cool(c)
+	if !hostrelocate.Takes(c, h.agent.self.Box) {
+		err = errors.Join(err, h.execution.Finish(ctx, ""))
 	}
-	list, damaged, err := hostguard.Participations(h.agent.set.DataDir)
-	if err != nil {
-		return err
-	}
-	for _, p := range list {
-		if p.Host == h.name {
-			damaged = append(damaged, h.guard.Forget(ctx, p.Op))
-		}
-	}
-	err = errors.Join(damaged...)
-	h.left = err == nil
 	return err
 }
 
@@ -218,14 +227,22 @@ func (h *host) abandon(ctx context.Context) error {
 // present lets the ingress and the edges file see the row.
 func (h *host) present(c *hostclaim.Claim) {
 	r := rowOf(c, h.agent.self.Box)
-	if h.run == nil || h.run.lost.Load() {
+	if h.run == nil || h.run.lost.Load() || h.fenced == stampOf(c) {
 		r = min(r, held)
 	}
 	before := h.shown.Load()
-	h.show(func(s *shown) { s.row, s.claim, s.run, s.record = r, c, h.run, h.record.Record })
-	if before == nil || before.row != r || before.run != h.run || stampOf(before.claim) != stampOf(c) {
+	h.show(func(s *shown) {
+		s.row, s.claim, s.run, s.record = r, c, h.run, h.record.Record
+		s.idle = h.idle && h.run == nil && rowOf(c, h.agent.self.Box) == ready && h.fenced != stampOf(c)
+	})
+	if before == nil || !before.same(h.shown.Load()) {
 		h.agent.rowsChanged()
 	}
+}
+
+// same reports whether the ingress and the edges file see no difference.
+func (s *shown) same(as *shown) bool {
+	return s.row == as.row && s.idle == as.idle && s.run == as.run && stampOf(s.claim) == stampOf(as.claim) && published(s.claim) == published(as.claim)
 }
 
 func stampOf(c *hostclaim.Claim) uint64 {
@@ -238,6 +255,9 @@ func stampOf(c *hostclaim.Claim) uint64 {
 // act makes the step that the claim asks of this box.
 func (h *host) act(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
 	c, me := o.Claim, h.agent.self
+	if chore, ok := choreOf(c, me.Box); ok {
+		return h.clear(ctx, o, chore)
+	}
 	switch {
 	case c == nil || c.Holder == nil:
 		return hostrelocate.Turn{}, nil
@@ -246,9 +266,23 @@ func (h *host) act(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn
 	case c.Op.Kind == hostclaim.Serving && c.Op.Exec == me.Box:
 		return h.serve(ctx, o)
 	case hostrelocate.Takes(c, me.Box):
-		return h.agent.participant.Step(ctx, o)
+		return h.takePart(ctx, o)
 	}
 	return hostrelocate.Turn{}, nil
+}
+
+// takePart makes this box's step of a relocation. A source that was not asked to
+// release yet serves on beside it, and is started again like any other.
+func (h *host) takePart(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
+	turn, err := h.agent.participant.Step(ctx, o)
+	if turn.Did != "" || o.Claim.Op.Phase != hostclaim.Starting || !sources(o.Claim, h.agent.self.Box) {
+		return turn, err
+	}
+	own, ownErr := h.serve(ctx, o)
+	if err := errors.Join(err, ownErr); err != nil || !own.Done() {
+		return own, err
+	}
+	return turn, nil
 }
 
 // completeCreate takes a host that was created on this box, once its record is
@@ -294,12 +328,20 @@ func (h *host) readRecord(ctx context.Context, c *hostclaim.Claim) (hostrecord.S
 // serve keeps the host running here: it starts a session where none runs and
 // publishes its generation once that is durable and the app answers.
 func (h *host) serve(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
+	if h.run != nil && outlived(o.Claim) {
+		if err := h.endRun(ctx, o); err != nil {
+			return moved(h.name, err)
+		}
+		return hostrelocate.Turn{Did: fmt.Sprintf("ended session %d of %s", o.Claim.Holder.Session, h.name), Waits: "a new one"}, nil
+	}
 	if h.run == nil {
+		if rests, err := h.rests(ctx, o.Claim); rests || err != nil {
+			return hostrelocate.Turn{}, err
+		}
 		return h.startServing(ctx, o)
 	}
-	c := o.Claim
-	if newest := c.Holder.Admissions[len(c.Holder.Admissions)-1]; newest.Published {
-		return hostrelocate.Turn{}, nil
+	if published(o.Claim) {
+		return h.rest(ctx, o)
 	}
 	if h.run.app.Addr() == nil {
 		return hostrelocate.Turn{Waits: "starting " + h.name + ": waiting for its app to answer", Again: look}, nil
@@ -347,18 +389,32 @@ func (h *host) startServing(ctx context.Context, o hostclaim.Observed) (hostrelo
 	return hostrelocate.Turn{Did: fmt.Sprintf("started %s as session %d", h.name, h.run.number), Waits: "its app"}, nil
 }
 
-// local is what the ingress may know of the host here.
+// published reports whether the newest admission's generation has a durable
+// root, and its app was ready.
+func published(c *hostclaim.Claim) bool {
+	if c == nil || c.Holder == nil || len(c.Holder.Admissions) == 0 {
+		return false
+	}
+	return c.Holder.Admissions[len(c.Holder.Admissions)-1].Published
+}
+
+// local is what the ingress may know of the host here. Nothing reaches the app
+// before its generation is published.
 func (h *host) local() (ingress.Local, bool) {
 	s := h.shown.Load()
 	if s == nil || s.row == none {
 		return ingress.Local{}, false
 	}
-	l := ingress.Local{Ready: s.row == ready, Stamp: stampOf(s.claim)}
-	if s.run == nil || s.run.lost.Load() {
+	l := ingress.Local{Host: h.name, Ready: s.row == ready || s.idle, Stamp: stampOf(s.claim)}
+	switch {
+	case s.idle:
+		return l, true
+	case s.run == nil || s.run.lost.Load():
 		l.Ready = false
 		return l, true
+	case published(s.claim):
+		l.Addr = s.run.app.Addr()
 	}
-	l.Addr = s.run.app.Addr()
 	l.WriteGate = func(*http.Request) error { return h.mayWrite(s) }
 	return l, true
 }

@@ -30,6 +30,7 @@ type bench struct {
 	*host
 	t             *testing.T
 	control, data *memstore.Store
+	machine       *seer
 	probing       atomic.Bool
 }
 
@@ -40,7 +41,7 @@ func newBench(t *testing.T) *bench {
 
 // newBenchOn makes a host that was created for a box; another one completed it.
 func newBenchOn(t *testing.T, selected hostclaim.Member) *bench {
-	b := &bench{t: t, control: memstore.New(), data: memstore.New()}
+	b := &bench{t: t, control: memstore.New(), data: memstore.New(), machine: &seer{}}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	rec := hostrecord.Record{V: 1, Gen: 1, Write: "w", Host: testHost, Account: "demo", App: "notes", Region: "ie", Pool: "default",
@@ -64,16 +65,17 @@ func newBenchOn(t *testing.T, selected hostclaim.Member) *bench {
 func (b *bench) restart(dataDir string) {
 	boot, err := bootID()
 	require.NoError(b.t, err)
-	a := &Agent{set: Settings{DataDir: dataDir, Box: "box-1", Region: "ie"}, log: slog.New(slog.DiscardHandler), secret: boxauth.NewSecret(),
-		bootID: boot, control: b.control, data: b.data, self: hostclaim.Member{Box: "box-1", Enrollment: "enr-1"},
+	a := &Agent{set: Settings{BoxSettings: BoxSettings{DataDir: dataDir, Box: "box-1", Region: "ie"}}, log: slog.New(slog.DiscardHandler), secret: boxauth.NewSecret(),
+		bootID: boot, machine: b.machine, control: b.control, data: b.data, self: hostclaim.Member{Box: "box-1", Enrollment: "enr-1"},
 		hosts: map[string]*host{}, dirty: make(chan struct{}, 1)}
-	a.participant = &hostrelocate.Participant{Control: a.control, Self: a.self, Runtime: runtime{a}, Changed: a.changed}
+	a.participant = &hostrelocate.Participant{Control: a.control, Self: a.self, Runtime: runtime{a}, Changed: a.wrote}
 	a.homes = newHomes(a)
 	a.hints = hint.NewSender(hint.Sender{Secret: a.secret})
 	a.beat.start(time.Now())
 	guard, err := hostguard.Open(dataDir, testHost, hostguard.Identity{Box: "box-1", Enrollment: "enr-1", BootID: boot})
 	require.NoError(b.t, err)
 	b.host = &host{agent: a, name: testHost, log: a.log, guard: guard, wake: make(chan struct{}, 1)}
+	require.NoError(b.t, b.newExecution())
 	a.hosts[testHost] = b.host
 }
 

@@ -18,29 +18,33 @@ import (
 	"github.com/carlosframework/regionha/termfence"
 )
 
-// failover makes this box the target of a failover of a host that never had a
-// writer, and returns the worker that drives it.
-func (b *bench) failover() *hostrelocate.Worker {
-	t, source := b.t, hostclaim.Member{Box: "box-0", Enrollment: "enr-0"}
+// worker enrolls box-0, this box and a worker, box-9.
+func (b *bench) worker() (*hostrelocate.Worker, roster.Snapshot) {
 	public, private := roster.GenerateKey()
 	r := roster.Roster{DeploymentBucket: "s3://control", Boxes: map[string]roster.Box{},
 		Regions: map[string]roster.Region{"ie": {Account: "123456789012", AWSRegion: "eu-west-1", Data: "s3://data"}}}
-	for _, m := range []hostclaim.Member{source, b.agent.self, {Box: "box-9", Enrollment: "enr-9"}} {
+	for _, m := range []hostclaim.Member{{Box: "box-0", Enrollment: "enr-0"}, b.agent.self, {Box: "box-9", Enrollment: "enr-9"}} {
 		r.Boxes[m.Box] = roster.Box{Enrollment: m.Enrollment, EnrolledAt: time.Now().UTC(), Region: "ie", Pool: "default", State: roster.Active,
 			Cloud: boxid.Cloud{Provider: boxid.AWS, Account: "123456789012", Region: "eu-west-1", InstanceID: "i-" + m.Box}}
 	}
-	snap, err := roster.Create(t.Context(), b.control, private, r)
-	require.NoError(t, err)
-	dir := roster.Open(b.control, public, "s3://control")
-	dead, _ := snap.Box(source.Box)
+	snap, err := roster.Create(b.t.Context(), b.control, private, r)
+	require.NoError(b.t, err)
+	return &hostrelocate.Worker{Control: b.control, Data: b.data, Region: "ie", Self: hostclaim.Member{Box: "box-9", Enrollment: "enr-9"},
+		Roster: roster.Open(b.control, public, "s3://control"), PinDelay: time.Millisecond}, snap
+}
+
+// failover makes this box the target of a failover of a host that never had a
+// writer, and returns the worker that drives it.
+func (b *bench) failover() *hostrelocate.Worker {
+	t := b.t
+	w, snap := b.worker()
+	dead, _ := snap.Box("box-0")
 	self, _ := snap.Box("box-9")
 	rec, err := termfence.Verify(dead, self, termfence.Observation{Via: termfence.ViaDescribe, Found: true, InstanceID: dead.Cloud.InstanceID,
 		Account: dead.Cloud.Account, Region: dead.Cloud.Region, State: termfence.Terminated, RequestID: "r"}, time.Now())
 	require.NoError(t, err)
-	fence, err := termfence.Publish(t.Context(), b.control, termfence.Reader{Store: b.control, Roster: dir}, rec)
+	fence, err := termfence.Publish(t.Context(), b.control, termfence.Reader{Store: b.control, Roster: w.Roster}, rec)
 	require.NoError(t, err)
-	w := &hostrelocate.Worker{Control: b.control, Data: b.data, Region: "ie", Self: hostclaim.Member{Box: "box-9", Enrollment: "enr-9"},
-		Roster: dir, PinDelay: time.Millisecond}
 	o, err := hostclaim.Read(t.Context(), b.control, testHost)
 	require.NoError(t, err)
 	_, err = w.StartFailover(t.Context(), o, fence, b.agent.self.Box)

@@ -31,6 +31,7 @@ import (
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/storeurl"
 	"github.com/carlosframework/regionha/roster"
+	"github.com/carlosframework/regionha/stopevidence/stoptest"
 )
 
 const testHost = "notes.example"
@@ -53,7 +54,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(config.Exit("agent", err, os.Stderr))
 	default:
-		os.Exit(m.Run())
+		stoptest.Main(m)
 	}
 }
 
@@ -87,7 +88,19 @@ func testApp() error {
 	return http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil)
 }
 
-// rig is one box of a deployment: its data directory, its store and its cloud.
+// deployment is what the boxes of a test share: its stores, its roster and its
+// cloud.
+type deployment struct {
+	t       *testing.T
+	url     string // of the control store
+	control storeurl.Store
+	data    storeurl.Store
+	secret  boxauth.Secret
+	roster  *roster.Directory
+	rigs    []*rig
+}
+
+// rig is one box of a deployment: its data directory and its agent.
 type rig struct {
 	t       *testing.T
 	control storeurl.Store
@@ -98,34 +111,60 @@ type rig struct {
 	log     *bytes.Buffer
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T) *rig { return newDeployment(t, 1, "off").rigs[0] }
+
+// newDeployment makes the boxes box-1 up to box-<boxes>, and box-9 for a worker
+// that the test is itself.
+func newDeployment(t *testing.T, boxes int, cgroup string) *deployment {
 	dir := t.TempDir()
+	d := &deployment{t: t, url: "dir://" + filepath.Join(dir, "control"), secret: boxauth.NewSecret()}
 	cloud, err := simcloud.New(simcloud.Config{CertDir: filepath.Join(dir, "certs")})
 	require.NoError(t, err)
 	t.Cleanup(cloud.Close)
-	machine, err := cloud.Launch("eu-west-1", simcloud.DefaultAccount)
+	d.control, err = storeurl.Open(t.Context(), d.url)
 	require.NoError(t, err)
-	r := &rig{t: t, data: filepath.Join(dir, "box"), log: &bytes.Buffer{}}
-	url := "dir://" + filepath.Join(dir, "control")
-	r.control, err = storeurl.Open(t.Context(), url)
-	require.NoError(t, err)
-	public, private := roster.GenerateKey()
-	_, err = roster.Create(t.Context(), r.control, private, roster.Roster{DeploymentBucket: url,
-		Regions: map[string]roster.Region{"ie": {Account: simcloud.DefaultAccount, AWSRegion: "eu-west-1", Data: "dir://" + filepath.Join(dir, "data")}},
-		Boxes: map[string]roster.Box{"box-1": {Enrollment: "enr-1", EnrolledAt: time.Now().UTC(), Region: "ie", Pool: "default", State: roster.Active,
-			Cloud: boxid.Cloud{Provider: boxid.AWS, Account: simcloud.DefaultAccount, Region: "eu-west-1", InstanceID: machine.ID}}}})
+	data := "dir://" + filepath.Join(dir, "data")
+	d.data, err = storeurl.Open(t.Context(), data)
 	require.NoError(t, err)
 	secret := filepath.Join(dir, "secret")
-	require.NoError(t, os.WriteFile(secret, []byte(boxauth.NewSecret().Text()), 0o600))
-	r.args = []string{"--control", url, "--roster-key", roster.EncodeKey(public), "--secret-file", secret, "--box", "box-1", "--region", "ie",
-		"--data-dir", r.data, "--ingress", "127.0.0.1:0", "--internal", "127.0.0.1:0", "--cgroup", "off"}
-	r.env = append(os.Environ(), "AGENT_TEST_AGENT=1", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+machine.IMDS, "AWS_REGION=eu-west-1")
-	t.Cleanup(func() {
+	require.NoError(t, os.WriteFile(secret, []byte(d.secret.Text()), 0o600))
+	public, private := roster.GenerateKey()
+	list := roster.Roster{DeploymentBucket: d.url, Boxes: map[string]roster.Box{},
+		Regions: map[string]roster.Region{"ie": {Account: simcloud.DefaultAccount, AWSRegion: "eu-west-1", Data: data}}}
+	for _, n := range append(number(boxes), 9) {
+		machine, err := cloud.Launch("eu-west-1", simcloud.DefaultAccount)
+		require.NoError(t, err)
+		ref := fmt.Sprint("box-", n)
+		list.Boxes[ref] = roster.Box{Enrollment: fmt.Sprint("enr-", n), EnrolledAt: time.Now().UTC(), Region: "ie", Pool: "default", State: roster.Active,
+			Cloud: boxid.Cloud{Provider: boxid.AWS, Account: simcloud.DefaultAccount, Region: "eu-west-1", InstanceID: machine.ID}}
+		if n < 9 {
+			args := []string{"--control", d.url, "--roster-key", roster.EncodeKey(public), "--secret-file", secret, "--box", ref, "--region", "ie",
+				"--data-dir", filepath.Join(dir, ref), "--ingress", "127.0.0.1:0", "--internal", "127.0.0.1:0", "--cgroup", cgroup}
+			d.rigs = append(d.rigs, d.rig(filepath.Join(dir, ref), machine.IMDS, args))
+		}
+	}
+	_, err = roster.Create(t.Context(), d.control, private, list)
+	require.NoError(t, err)
+	d.roster = roster.Open(d.control, public, d.url)
+	return d
+}
+
+func number(n int) (list []int) {
+	for i := range n {
+		list = append(list, i+1)
+	}
+	return list
+}
+
+func (d *deployment) rig(data, imds string, args []string) *rig {
+	r := &rig{t: d.t, control: d.control, data: data, args: args, log: &bytes.Buffer{}}
+	r.env = append(os.Environ(), "AGENT_TEST_AGENT=1", "AWS_EC2_METADATA_SERVICE_ENDPOINT="+imds, "AWS_REGION=eu-west-1")
+	d.t.Cleanup(func() {
 		if r.agent != nil {
 			r.stop(syscall.SIGKILL)
 		}
-		if t.Failed() {
-			t.Log(r.log.String())
+		if d.t.Failed() {
+			d.t.Log(r.log.String())
 		}
 	})
 	return r
@@ -135,8 +174,13 @@ func newRig(t *testing.T) *rig {
 func (r *rig) create() {
 	self, err := os.Executable()
 	require.NoError(r.t, err)
+	r.createAs(self)
+}
+
+// createAs is create with the program at command for the app.
+func (r *rig) createAs(command string) {
 	rec := hostrecord.Record{V: 1, Gen: 1, Write: "w", Host: testHost, Account: "demo", App: "notes", Region: "ie", Pool: "default",
-		Command: []string{self}, Env: map[string]string{"AGENT_TEST_APP": "1"}, Incarnation: "inc", CreatedAt: time.Now().UTC()}.WithDefaults()
+		Command: []string{command}, Env: map[string]string{"AGENT_TEST_APP": "1"}, Incarnation: "inc", CreatedAt: time.Now().UTC()}.WithDefaults()
 	stored, err := hostrecord.Create(r.t.Context(), r.control, rec)
 	require.NoError(r.t, err)
 	_, err = hostclaim.Update(r.t.Context(), r.control, hostclaim.Observed{Host: testHost}, hostclaim.BeginCreate(hostclaim.NewHost{

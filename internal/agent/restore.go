@@ -69,13 +69,8 @@ func (h *host) placePrepared(ctx context.Context, c *hostclaim.Claim, cfg hostdb
 	if cfg.Empty {
 		return cfg, nil
 	}
-	staged := h.staged(j.InstallStamp)
-	same, err := p.Matches(staged)
-	if err != nil {
+	if placed, err := p.Place(h.staged(j.InstallStamp), h.database()); placed || err != nil {
 		return cfg, err
-	}
-	if same {
-		return cfg, os.Rename(staged, h.database())
 	}
 	return cfg, p.Restore(ctx, h.agent.data, h.database(), nil)
 }

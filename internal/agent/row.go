@@ -17,14 +17,27 @@ const (
 // rowOf reads the row of box from a claim.
 func rowOf(c *hostclaim.Claim, box string) row {
 	switch {
-	case c == nil || c.Holder == nil:
+	case c == nil:
 		return none
-	case c.Op.Kind == hostclaim.Serving && c.Op.Exec == box:
+	case c.Holder == nil: // nobody runs it
+	case c.Op.Kind == hostclaim.Serving && c.Op.Exec == box, sources(c, box):
 		return ready
 	case c.Op.Kind == hostclaim.Creating && c.Op.Intent.Selected.Box == box, hostrelocate.Takes(c, box):
 		return held
 	}
+	if _, open := choreOf(c, box); open {
+		return held
+	}
 	return none
+}
+
+// sources reports whether box is the live source of a relocation that has not
+// released yet. It serves on, until its admission fence closes.
+func sources(c *hostclaim.Claim, box string) bool {
+	if c.Op.Kind != hostclaim.Relocating || c.Op.Exec != box || c.Op.Intent.Source.Box != box {
+		return false
+	}
+	return c.Op.Phase == hostclaim.Starting || (c.Op.Phase == hostclaim.Releasing && c.Op.Journal.Release == nil)
 }
 
 // names reports whether a claim concerns box at all, so that it keeps a
@@ -40,4 +53,11 @@ func runs(c *hostclaim.Claim, box string, session uint64) bool {
 		return false
 	}
 	return c.Holder.WriterBox == box && c.Holder.Session == session
+}
+
+// outlived reports whether a newer installation has begun than the one that the
+// current session, which has not ended, runs under.
+func outlived(c *hostclaim.Claim) bool {
+	h := c.Holder
+	return h.Session > 0 && h.Ended == nil && h.Stamp > h.Session
 }

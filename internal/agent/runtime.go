@@ -2,10 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostdb"
@@ -21,37 +21,38 @@ type runtime struct{ agent *Agent }
 var _ hostrelocate.Runtime = runtime{}
 
 func (r runtime) host(name string) (*host, error) {
-	h, err := r.agent.supervisor(name)
-	if err != nil {
-		return nil, fmt.Errorf("no supervisor for %s: %w", name, err)
+	h, ok := r.agent.supervised(name)
+	if !ok {
+		return nil, fmt.Errorf("no supervisor for %s", name)
 	}
 	return h, nil
 }
 
-// Acknowledge journals the participation under <data>/.participations, so that
-// a restart finds every one.
-func (r runtime) Acknowledge(ctx context.Context, o hostclaim.Observed) error {
+// executing is the host's supervisor, while this box's controller of the
+// operation is open: without it nothing of the operation is done here.
+func (r runtime) executing(o hostclaim.Observed) (*host, error) {
 	h, err := r.host(o.Host)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h.left = false
-	_, err = h.guard.Acknowledge(ctx, o.Claim.Op.ID, time.Now())
-	return err
+	return h, h.execution.Check(o.Claim.Op.ID)
 }
 
 // Build makes the prepared generation in the store and its database on this
 // box. It costs two GETs of the pin, the replica lease (one GET, two PUTs), one
-// PUT, and a GET per pinned object and four PUTs, each after a claim read.
+// PUT, and what [hostdb.Builder] does from what is warm, after three claim reads.
 func (r runtime) Build(ctx context.Context, o hostclaim.Observed) error {
-	h, err := r.host(o.Host)
+	h, err := r.executing(o)
 	if err != nil {
 		return err
 	}
 	c := o.Claim
 	if h.built == c.Op.Journal.Prepared {
-		return nil
+		if _, err := os.Lstat(filepath.Dir(h.staged(c.Op.Journal.InstallStamp))); err == nil {
+			return nil
+		}
 	}
+	r.agent.crash("building")
 	if err := h.abandon(ctx); err != nil {
 		return err
 	}
@@ -62,6 +63,7 @@ func (r runtime) Build(ctx context.Context, o hostclaim.Observed) error {
 		return err
 	}
 	h.built = c.Op.Journal.Prepared
+	r.agent.crash("built")
 	return nil
 }
 
@@ -81,7 +83,7 @@ func (h *host) build(ctx context.Context, c *hostclaim.Claim) error {
 	}
 	defer lease.Release(context.WithoutCancel(ctx))
 	check := func(ctx context.Context) error {
-		if err := lease.Check(); err != nil {
+		if err := errors.Join(lease.Check(), h.execution.Check(c.Op.ID)); err != nil {
 			return err
 		}
 		return h.mayBuild(ctx, c)
@@ -99,7 +101,7 @@ func (h *host) build(ctx context.Context, c *hostclaim.Claim) error {
 	if err := os.MkdirAll(filepath.Dir(staged), 0o700); err != nil {
 		return err
 	}
-	_, err = hostdb.Builder{Store: h.agent.data, Check: check}.BuildPrepared(ctx, pin.Set, c.Holder.Location, j.Prepared, staged)
+	_, err = hostdb.Builder{Store: h.agent.data, Check: check, Warm: h.warm()}.BuildPrepared(ctx, pin.Set, c.Holder.Location, j.Prepared, staged)
 	return err
 }
 
@@ -121,20 +123,16 @@ func (h *host) mayBuild(ctx context.Context, was *hostclaim.Claim) error {
 // Install restores the prepared files to this box under the install journal. It
 // costs the GETs of [hostfiles.Restore].
 func (r runtime) Install(ctx context.Context, o hostclaim.Observed) (hostclaim.LocalInstall, error) {
-	h, err := r.host(o.Host)
+	h, err := r.executing(o)
 	if err != nil {
 		return hostclaim.LocalInstall{}, err
 	}
 	c, j := o.Claim, o.Claim.Op.Journal
-	plan := hostguard.Install{
-		Op: c.Op.ID, Stamp: j.InstallStamp, Prepared: j.Prepared,
-		InstallManifest: j.PreparedAuthority.InstallManifest, InstallSHA256: j.PreparedAuthority.SHA256,
-		FilesManifest:       hostfiles.ManifestKey(c.Holder.Location, j.Prepared),
-		FilesManifestSHA256: j.PreparedAuthority.FilesManifestSHA256,
-	}
+	plan := installPlan(c)
 	if err := h.guard.Activate(ctx, c.Holder.Incarnation, j.InstallStamp); err != nil {
 		return hostclaim.LocalInstall{}, err
 	}
+	r.agent.crash("installing")
 	err = h.guard.With(ctx, j.InstallStamp, func(held *hostguard.Held) error {
 		done, err := held.BeginInstall(plan)
 		if err != nil || done {
@@ -145,6 +143,9 @@ func (r runtime) Install(ctx context.Context, o hostclaim.Observed) (hostclaim.L
 		}
 		return held.FinishInstall(plan)
 	})
+	if err == nil {
+		r.agent.crash("installed")
+	}
 	return hostclaim.LocalInstall{Box: h.agent.self.Box, Enrollment: h.agent.self.Enrollment, InstallStamp: j.InstallStamp,
 		FilesManifest: plan.FilesManifest, SHA256: plan.FilesManifestSHA256}, err
 }
@@ -163,7 +164,7 @@ func (h *host) install(ctx context.Context, c *hostclaim.Claim) error {
 // order first, as in serving: only so is it known that nothing of it is lost.
 // That moves the claim, which is [hostclaim.ErrConflict].
 func (r runtime) Admit(ctx context.Context, o hostclaim.Observed, first ...hostclaim.Transition) (hostclaim.Observed, error) {
-	h, err := r.host(o.Host)
+	h, err := r.executing(o)
 	if err != nil {
 		return hostclaim.Observed{}, err
 	}
@@ -174,34 +175,45 @@ func (r runtime) Admit(ctx context.Context, o hostclaim.Observed, first ...hostc
 	if ended {
 		return hostclaim.Observed{}, fmt.Errorf("%w: session %d has ended", hostclaim.ErrConflict, o.Claim.Holder.Session)
 	}
-	return h.admit(ctx, o, first...)
+	r.agent.crash("admitting")
+	next, err := h.admit(ctx, o, first...)
+	if err == nil {
+		r.agent.crash("admitted")
+	}
+	return next, err
 }
 
 // Start runs the admitted session until its app is ready and what it wrote by
 // then is in the store.
 func (r runtime) Start(ctx context.Context, o hostclaim.Observed) error {
-	h, err := r.host(o.Host)
+	h, err := r.executing(o)
 	if err != nil {
 		return err
 	}
 	if h.run == nil {
+		r.agent.crash("starting")
 		if err := h.begin(ctx, o); err != nil {
 			return err
 		}
+		r.agent.crash("started")
 	}
 	return h.durable(ctx)
 }
 
 // Probe asks the running session's app three times in a row, and the store once.
 func (r runtime) Probe(ctx context.Context, o hostclaim.Observed) error {
-	h, err := r.host(o.Host)
+	h, err := r.executing(o)
 	if err != nil {
 		return err
 	}
 	if h.run == nil || h.run.number != o.Claim.Holder.Session {
 		return fmt.Errorf("session %d of %s does not run here", o.Claim.Holder.Session, o.Host)
 	}
-	return h.run.probe(ctx)
+	if err := h.run.probe(ctx); err != nil {
+		return err
+	}
+	r.agent.crash("publishing")
+	return nil
 }
 
 // Stop ends whatever runs of the host here.

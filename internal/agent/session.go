@@ -26,16 +26,22 @@ type session struct {
 	generation string
 	files      hostfiles.Target
 
-	replicator *hostdb.Replicator
-	publisher  *hostfiles.Publisher
-	app        *runner.App
+	producers
+	app *runner.App
 
+	routed time.Time   // since when requests may reach its app; zero: not yet
 	lost   atomic.Bool // a claim named another: nothing more is written
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 	broken chan struct{} // closed when the replicator or the publisher is of no use any more
 	why    error         // set before broken is closed
 	once   sync.Once
+}
+
+// producers bring what one session writes to the store.
+type producers struct {
+	replicator *hostdb.Replicator
+	publisher  *hostfiles.Publisher
 }
 
 // check is asked before every write to the store.
@@ -46,12 +52,14 @@ func (s *session) check() error {
 	return nil
 }
 
-// run starts the loops that bring what the app writes to the store.
-func (s *session) run(ctx context.Context) {
+// run starts the loops that bring what the app writes to the store, and tells
+// when the app changes its state.
+func (s *session) run(ctx context.Context, appChanged func()) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.broken = make(chan struct{})
 	s.loops.Go(func() { s.end(s.replicator.Run(ctx)) })
 	s.loops.Go(func() { s.end(s.publisher.Run(ctx)) })
+	s.loops.Go(func() { s.follow(ctx, appChanged) })
 }
 
 func (s *session) end(err error) {
@@ -83,23 +91,32 @@ func (s *session) finish(ctx context.Context) (hostguard.Final, error) {
 	if err := s.app.Stop(ctx); err != nil {
 		return hostguard.Final{}, err
 	}
-	final, err := flush(ctx, s.replicator, s.publisher, s.generation)
+	final, err := s.flush(ctx, s.generation)
 	return final, errors.Join(err, s.halt(ctx))
 }
 
 // flush brings everything that a session whose writers have stopped wrote to
 // the store, and says where that is.
-func flush(ctx context.Context, r *hostdb.Replicator, p *hostfiles.Publisher, generation string) (hostguard.Final, error) {
-	txid, err := r.FlushFinal(ctx)
+func (p producers) flush(ctx context.Context, generation string) (hostguard.Final, error) {
+	txid, err := p.replicator.FlushFinal(ctx)
 	if err != nil {
 		return hostguard.Final{}, err
 	}
-	seq, err := p.Flush(ctx)
+	return p.flushFiles(ctx, generation, txid)
+}
+
+// flushFiles publishes every pending change of the files as one revision beside
+// the database's final position.
+func (p producers) flushFiles(ctx context.Context, generation string, txid uint64) (hostguard.Final, error) {
+	seq, err := p.publisher.Flush(ctx)
 	if err != nil {
 		return hostguard.Final{}, err
 	}
 	return hostguard.Final{Generation: generation, TXID: txid, FilesGeneration: generation, FilesSeq: seq}, nil
 }
+
+// close ends the publisher and the replicator.
+func (p producers) close() error { return errors.Join(p.publisher.Close(), p.replicator.Close()) }
 
 // halt stops the app first, so that it never runs without its replicator. Where
 // the app may still live, nothing else is closed: ask again.
@@ -107,15 +124,21 @@ func (s *session) halt(ctx context.Context) error {
 	if err := s.app.Stop(ctx); err != nil {
 		return err
 	}
-	if s.cancel != nil {
-		s.cancel()
-	}
-	s.loops.Wait()
-	closed := errors.Join(s.publisher.Close(), s.replicator.Close())
+	closed := s.join()
 	if s.lost.Load() {
 		return nil // a writer that lost its claim is not expected to finish
 	}
 	return closed
+}
+
+// join ends the loops of a session whose app has stopped, and closes its
+// producers.
+func (s *session) join() error {
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.loops.Wait()
+	return s.close()
 }
 
 // probe asks the app three times in a row and the store once.

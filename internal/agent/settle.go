@@ -86,43 +86,67 @@ func givesUp(err error) bool {
 // flushTail uploads what a session of this boot wrote before its agent was
 // gone, to that session's own generation.
 func (h *host) flushTail(ctx context.Context, c *hostclaim.Claim) (at hostguard.Final, err error) {
-	err = h.guard.With(ctx, c.Holder.Stamp, func(held *hostguard.Held) error {
+	err = h.underSession(ctx, c, func(held *hostguard.Held) error {
 		if err := held.Flushable(c.Holder.Generation); err != nil {
 			return err
 		}
-		at, err = h.flushLeft(ctx, c)
-		return err
+		left, err := h.openLeft(ctx, c)
+		if err != nil {
+			return err
+		}
+		at, err = left.flush(ctx, c.Holder.Generation)
+		return errors.Join(err, left.close())
 	})
 	return at, err
 }
 
-// flushLeft opens what the session had opened, or was about to.
-func (h *host) flushLeft(ctx context.Context, c *hostclaim.Claim) (at hostguard.Final, err error) {
-	target := hostfiles.Target{Location: c.Holder.Location, Generation: c.Holder.Generation, Session: c.Holder.Session, Stamp: c.Holder.Stamp}
+// underSession runs fn while the installation of the claim's session is held,
+// whether or not a release has fenced it: to end a session admits nobody.
+func (h *host) underSession(ctx context.Context, c *hostclaim.Claim, fn func(*hostguard.Held) error) error {
+	stamp := c.Holder.Session
+	if err := h.guard.Activate(ctx, c.Holder.Incarnation, stamp); err != nil {
+		return err
+	}
+	active, err := h.guard.Active()
+	if err != nil {
+		return err
+	}
+	if active.Fence != "" {
+		return h.guard.WithFence(ctx, stamp, active.Fence, fn)
+	}
+	return h.guard.With(ctx, stamp, fn)
+}
+
+// openLeft opens the producers of a session that an earlier process left: what
+// that had opened, or was about to.
+func (h *host) openLeft(ctx context.Context, c *hostclaim.Claim) (producers, error) {
+	target := hostfiles.Target{Location: c.Holder.Location, Generation: c.Holder.Generation, Session: c.Holder.Session, Stamp: c.Holder.Session}
 	if opensPrepared(c) { // fenced: it was opened, by whom [hostfiles.New] finds out
 		if _, err := hostfiles.OpenPrepared(ctx, h.agent.data, preparedRef(c), target); err != nil && !errors.Is(err, hostfiles.ErrFenced) {
-			return at, err
+			return producers{}, err
 		}
 	}
 	publisher, err := hostfiles.New(ctx, h.agent.data, hostfiles.Config{Root: h.filesDir(), Platform: h.platform(), Target: target, Logger: h.log})
 	if err != nil {
-		return at, err
+		return producers{}, err
 	}
-	defer func() { err = errors.Join(err, publisher.Close()) }()
+	replicator, err := h.openLeftDatabase(ctx, c)
+	if err != nil {
+		return producers{}, errors.Join(err, publisher.Close())
+	}
+	return producers{replicator, publisher}, nil
+}
+
+func (h *host) openLeftDatabase(ctx context.Context, c *hostclaim.Claim) (*hostdb.Replicator, error) {
 	cfg := hostdb.Config{
 		Path: h.database(), MetaDir: h.meta(c.Holder.Generation), Logger: h.log,
 		Generation: hostdb.Generation{Location: c.Holder.Location, ID: c.Holder.Generation, Session: c.Holder.Session},
 		Check:      func() error { return nil },
 	}
 	if err := h.leftBase(ctx, c, &cfg); err != nil {
-		return at, err
+		return nil, err
 	}
-	replicator, err := hostdb.Open(ctx, h.agent.data, cfg)
-	if err != nil {
-		return at, err
-	}
-	defer func() { err = errors.Join(err, replicator.Close()) }()
-	return flush(ctx, replicator, publisher, c.Holder.Generation)
+	return hostdb.Open(ctx, h.agent.data, cfg)
 }
 
 // leftBase says what the current session began from: nothing, the build of a
@@ -148,7 +172,7 @@ func (h *host) leftBase(ctx context.Context, c *hostclaim.Claim, cfg *hostdb.Con
 // recordEnd closes the session durably here, and then tells the claim.
 func (h *host) recordEnd(ctx context.Context, o hostclaim.Observed, at hostguard.Final) error {
 	hold := o.Claim.Holder
-	err := h.guard.With(ctx, hold.Stamp, func(held *hostguard.Held) error { return held.EndSession(hold.Generation, at) })
+	err := h.underSession(ctx, o.Claim, func(held *hostguard.Held) error { return held.EndSession(hold.Generation, at) })
 	if err != nil {
 		return err
 	}
@@ -160,8 +184,29 @@ func (h *host) recordEnd(ctx context.Context, o hostclaim.Observed, at hostguard
 	return nil
 }
 
+// endRun finishes in order what runs, which the claim names: requests that come
+// from now on are held, and those that the app has are answered. Where the app
+// may still live, it runs on.
+func (h *host) endRun(ctx context.Context, o hostclaim.Observed) error {
+	s := h.run
+	h.show(func(v *shown) { v.run, v.row = nil, held })
+	if err := h.answered(ctx); err != nil {
+		h.log.Warn("ending the session all the same", "err", err)
+	}
+	if err := s.app.Stop(ctx); err != nil {
+		return err
+	}
+	h.run = nil
+	at, err := s.finish(ctx)
+	if err != nil {
+		return err
+	}
+	return h.recordEnd(ctx, o, at)
+}
+
 // retire ends what runs when the agent is told to end: a session that the claim
-// still names is finished in order, any other is abandoned.
+// still names is finished in order, any other is abandoned. One that is being
+// released leaves its positions to the next process, which goes on from them.
 func (h *host) retire(ctx context.Context) error {
 	if h.run == nil {
 		return nil
@@ -170,12 +215,9 @@ func (h *host) retire(ctx context.Context) error {
 	if err != nil || !runs(o.Claim, h.agent.self.Box, h.run.number) {
 		return errors.Join(err, h.abandon(ctx))
 	}
-	s := h.run
-	h.run = nil
-	h.show(func(v *shown) { v.run, v.row = nil, held })
-	at, err := s.finish(ctx)
-	if err != nil {
-		return err
+	if h.fenced == o.Claim.Holder.Stamp {
+		_, err := h.released(ctx, o.Claim)
+		return errors.Join(err, h.abandon(ctx))
 	}
-	return h.recordEnd(ctx, o, at)
+	return h.endRun(ctx, o)
 }

@@ -19,8 +19,6 @@ func supported(r hostrecord.Record) error {
 		return refuse("artifact", r.Artifact.Key)
 	case r.User != "":
 		return refuse("user", r.User)
-	case r.IdleTimeout != 0:
-		return refuse("idle_timeout", r.IdleTimeout)
 	case len(r.Timers) > 0:
 		return refuse("timers", r.Timers[0].Name)
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,11 +12,10 @@ func TestWhatThisAgentDoesNotDoIsRefusedByName(t *testing.T) {
 	plain := hostrecord.Record{Host: "notes.example"}.WithDefaults()
 	require.NoError(t, supported(plain))
 	for field, ask := range map[string]func(*hostrecord.Record){
-		"durability":   func(r *hostrecord.Record) { r.Durability = hostrecord.DurabilityAcked },
-		"artifact":     func(r *hostrecord.Record) { r.Artifact.Key = "artifacts/x" },
-		"user":         func(r *hostrecord.Record) { r.User = "notes" },
-		"idle_timeout": func(r *hostrecord.Record) { r.IdleTimeout = hostrecord.Duration(time.Minute) },
-		"timers":       func(r *hostrecord.Record) { r.Timers = []hostrecord.Timer{{Name: "nightly"}} },
+		"durability": func(r *hostrecord.Record) { r.Durability = hostrecord.DurabilityAcked },
+		"artifact":   func(r *hostrecord.Record) { r.Artifact.Key = "artifacts/x" },
+		"user":       func(r *hostrecord.Record) { r.User = "notes" },
+		"timers":     func(r *hostrecord.Record) { r.Timers = []hostrecord.Timer{{Name: "nightly"}} },
 	} {
 		t.Run(field, func(t *testing.T) {
 			r := plain

@@ -82,8 +82,7 @@ func (a *Agent) lookAt(ctx context.Context, names []string, missed map[string]bo
 // look makes a host's claim be read now; false where it could not be read, or
 // not be taken.
 func (a *Agent) look(ctx context.Context, name string) bool {
-	if h, ok := a.supervised(name); ok {
-		h.poke()
+	if a.poke(name) {
 		return true
 	}
 	o, err := hostclaim.Read(ctx, a.control, name)
@@ -97,8 +96,7 @@ func (a *Agent) look(ctx context.Context, name string) bool {
 // concern gives a host that the claim names this box for to a supervisor; false
 // where it cannot have one.
 func (a *Agent) concern(o hostclaim.Observed) bool {
-	if h, ok := a.supervised(o.Host); ok {
-		h.poke()
+	if a.poke(o.Host) {
 		return true
 	}
 	if !names(o.Claim, a.self.Box) {

@@ -18,7 +18,8 @@ import (
 const ClockLimit = 30 * time.Second
 
 const (
-	// gather lets changes that come together share one file.
+	// gather is the least time between two files, so that changes that come
+	// together share one. The first is published at once.
 	gather = 50 * time.Millisecond
 
 	minBackoff = 2 * time.Second
@@ -59,7 +60,7 @@ func (a *Announcer) Run(ctx context.Context) error {
 			continue
 		}
 		backoff = 0
-		if !a.wait(ctx, wait) {
+		if !pause.For(ctx, gather) || !a.wait(ctx, wait) {
 			return nil
 		}
 	}
@@ -74,7 +75,7 @@ func (a *Announcer) wait(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return true
 	case <-a.Changed:
-		return pause.For(ctx, gather)
+		return true
 	}
 }
 

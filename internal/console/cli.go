@@ -23,13 +23,17 @@ type commands struct {
 	Box  struct {
 		Enroll      enrollCommand      `cmd:"" help:"Bind a box's name to the machine that proved to be it."`
 		List        boxListCommand     `cmd:"" help:"List the boxes, with what each is doing."`
+		Drain       boxDrainCommand    `cmd:"" help:"Have workers move every host off a box, with nothing lost."`
+		Undrain     undrainCommand     `cmd:"" help:"Let a box be chosen again."`
 		DeclareLost declareLostCommand `cmd:"" help:"Declare a box lost that no cloud will report terminated; its hosts move."`
 		Discharge   dischargeCommand   `cmd:"" help:"State that the disks of a box that is gone are destroyed."`
 	} `cmd:"" help:"The machines."`
 	Host struct {
-		Create createCommand   `cmd:"" help:"Create a host: an app under a hostname, on a box that is chosen now."`
-		List   hostListCommand `cmd:"" help:"List the hosts, with what is going on with each."`
-		Show   showCommand     `cmd:"" help:"Say what is going on with one host, what it waits for and what to do."`
+		Create   createCommand    `cmd:"" help:"Create a host: an app under a hostname, on a box that is chosen now."`
+		List     hostListCommand  `cmd:"" help:"List the hosts, with what is going on with each."`
+		Show     showCommand      `cmd:"" help:"Say what is going on with one host, what it waits for and what to do."`
+		Drain    hostDrainCommand `cmd:"" help:"Move a host off its box, to one that is chosen now, with nothing lost."`
+		Relocate relocateCommand  `cmd:"" help:"Move a host to a box that you name, with nothing lost."`
 	} `cmd:"" help:"The apps."`
 	Store struct {
 		Check checkCommand `cmd:"" help:"Hold a store to the contract, check by check."`

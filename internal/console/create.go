@@ -10,6 +10,7 @@ import (
 	"github.com/carlosframework/regionha/internal/hostrecord"
 	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/internal/regionfile"
+	"github.com/carlosframework/regionha/internal/survey"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/placement"
 )
@@ -147,35 +148,23 @@ func (c *Console) oldRecord(ctx context.Context, rec hostrecord.Record) (hostrec
 }
 
 func (c *Console) selectBox(ctx context.Context, rec hostrecord.Record, o hostclaim.Observed) (hostclaim.Member, error) {
-	s, err := c.survey(ctx)
+	v, err := c.view(ctx)
 	if err != nil {
 		return hostclaim.Member{}, err
 	}
-	region, ok := s.Region(rec.Region)
-	if !ok {
+	if _, ok := v.Region(rec.Region); !ok {
 		return hostclaim.Member{}, refuseCreate(rec.Host, fmt.Errorf("region %q is not in the roster", rec.Region),
 			"name a region that \"console init\" set up")
 	}
-	want := placement.Want{Region: rec.Region, RosterRegion: region, Pool: rec.Pool, SecretsKeyFP: c.SecretFP}
+	want := placement.Want{Region: rec.Region, Pool: rec.Pool, SecretsKeyFP: c.SecretFP}
 	if o.Claim != nil {
-		want.Lost, want.Owing = o.Claim.Lost, owing(o.Claim)
+		want.Lost, want.Owing = o.Claim.Lost, survey.Owing(o.Claim)
 	}
-	member, err := s.choose(want, rec.Host, rec.Account+"/"+rec.App)
+	member, err := v.Choose(want, rec.Host, rec.Account+"/"+rec.App)
 	if err != nil {
 		return member, refuseCreate(rec.Host, err, "start or enroll a box of that region, then create it again; see: console box list")
 	}
 	return member, nil
-}
-
-// owing lists the boxes that still have an old copy of the host to retire.
-func owing(claim *hostclaim.Claim) []string {
-	var boxes []string
-	for _, o := range claim.Obligations {
-		if o.Kind == hostclaim.ParkLocal {
-			boxes = append(boxes, o.Box)
-		}
-	}
-	return boxes
 }
 
 func (c *Console) begin(ctx context.Context, o hostclaim.Observed, rec hostrecord.Record, selected hostclaim.Member) (hostclaim.Observed, error) {

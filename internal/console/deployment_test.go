@@ -38,14 +38,30 @@ func deploy(t *testing.T) *deployment {
 	d.Console = &console.Console{Store: d.mem, Roster: roster.Open(d.mem, private.Public().(ed25519.PublicKey), "memory"),
 		Private: private, Certs: map[string]*x509.Certificate{"eu-west-1": boxidtest.Cert()}, SecretFP: fingerprint,
 		Now: func() time.Time { return d.clock }}
-	d.identify(t, "box-1", "i-0001")
-	_, err = d.Enroll(t.Context(), console.Enrollment{Ref: "box-1", Region: "ie", Pool: "default", InstanceID: "i-0001"})
+	d.join(t, "box-1", "i-0001")
+	return d
+}
+
+// join enrolls a box that is up.
+func (d *deployment) join(t *testing.T, box, instance string) {
+	t.Helper()
+	d.identify(t, box, instance)
+	_, err := d.Enroll(t.Context(), console.Enrollment{Ref: box, Region: "ie", Pool: "default", InstanceID: instance})
 	require.NoError(t, err)
-	_, err = placement.Publish(t.Context(), d.mem, placement.Published{}, placement.Edges{Box: "box-1", Region: "ie",
-		Address: "box-1.internal:80", Internal: "box-1.internal:81", Capabilities: []string{placement.CapabilityRegionHA},
+	d.publish(t, box, placement.CapabilityRegionHA, placement.CapabilityRelease)
+}
+
+// publish gives a box a fresh edges file.
+func (d *deployment) publish(t *testing.T, box string, capabilities ...string) {
+	t.Helper()
+	old, err := placement.Read(t.Context(), d.mem, box)
+	if err != nil {
+		old = placement.Published{}
+	}
+	_, err = placement.Publish(t.Context(), d.mem, old, placement.Edges{Box: box, Region: "ie",
+		Address: box + ".internal:80", Internal: box + ".internal:81", Capabilities: capabilities,
 		Accepting: true, SecretsKeyFP: fingerprint, At: d.clock})
 	require.NoError(t, err)
-	return d
 }
 
 func (d *deployment) identify(t *testing.T, box, instance string) {

@@ -11,7 +11,6 @@ import (
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/hostrecord"
 	"github.com/carlosframework/regionha/objstore"
-	"github.com/carlosframework/regionha/placement"
 )
 
 // maxHosts bounds a listing.
@@ -71,7 +70,7 @@ func (c *Console) claims(ctx context.Context) ([]look, error) {
 // Hosts lists every host that is not free, by name. One whose claim cannot be
 // read is listed with its problem.
 func (c *Console) Hosts(ctx context.Context) ([]Host, error) {
-	s, err := c.survey(ctx)
+	v, err := c.view(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func (c *Console) Hosts(ctx context.Context) ([]Host, error) {
 			list = append(list, Host{Host: l.Host, Problem: l.err.Error(),
 				Status: Status{Doing: "its claim cannot be read", Do: "look at the object " + hostclaim.Key(l.Host)}})
 		case l.Claim != nil && l.Claim.Op.Kind != hostclaim.Free:
-			list = append(list, s.host(l.Claim, ""))
+			list = append(list, v.host(l.Claim, ""))
 		}
 	}
 	return list, nil
@@ -104,7 +103,7 @@ func (c *Console) Host(ctx context.Context, host string) (Host, error) {
 		return Host{}, &Refusal{What: host + " is not a host of this deployment", Err: fmt.Errorf("%w: it never had a claim", ErrNone),
 			Next: "see the hosts with: console host list"}
 	}
-	s, err := c.survey(ctx)
+	v, err := c.view(ctx)
 	if err != nil {
 		return Host{}, err
 	}
@@ -113,35 +112,30 @@ func (c *Console) Host(ctx context.Context, host string) (Host, error) {
 	if rec != nil {
 		pool = rec.Pool
 	}
-	h := s.host(o.Claim, pool)
+	h := v.host(o.Claim, pool)
 	h.Claim, h.Record, h.Problem = o.Claim, rec, problem
-	h.Address = s.box(h.Box).Address
+	h.Address = v.box(h.Box).Address
 	return h, nil
 }
 
 // host describes a claim. pool is the record's, where it was read: only then
 // can it be said whether another box may take the host.
-func (s survey) host(claim *hostclaim.Claim, pool string) Host {
-	k := known{box: s.box}
+func (v view) host(claim *hostclaim.Claim, pool string) Host {
+	k := known{box: v.box}
 	h := Host{Host: claim.Host, State: claim.Op.Kind, Box: claim.Op.Exec}
 	if claim.Holder != nil {
 		h.Region = claim.Holder.Region
 		if pool != "" {
-			k.eligible = func() string { return s.noneFor(claim, pool) }
+			k.eligible = func() string { return v.noneFor(claim, pool) }
 		}
 	}
-	h.Status = describe(claim, k, s.now)
+	h.Status = describe(claim, k, v.At)
 	return h
 }
 
 // noneFor says why no box may be given the host that claim is about, or "".
-func (s survey) noneFor(claim *hostclaim.Claim, pool string) string {
-	h := claim.Holder
-	region, _ := s.Region(h.Region)
-	file, _ := s.edges.File(claim.Op.Exec) // the secret that the host's own box published
-	want := placement.Want{Region: h.Region, RosterRegion: region, Pool: pool, SecretsKeyFP: file.Edges.SecretsKeyFP,
-		Lost: claim.Lost, Owing: owing(claim)}
-	if _, err := s.choose(want, claim.Host, h.Account+"/"+h.App); err != nil {
+func (v view) noneFor(claim *hostclaim.Claim, pool string) string {
+	if _, err := v.choose(claim, pool); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -30,14 +30,14 @@ type Destruction struct {
 
 // Box looks at one box. One that is not enrolled is [ErrNone].
 func (c *Console) Box(ctx context.Context, ref string) (Box, error) {
-	s, err := c.survey(ctx)
+	v, err := c.view(ctx)
 	if err != nil {
 		return Box{}, err
 	}
-	if _, ok := s.Box(ref); !ok {
+	if _, ok := v.Box(ref); !ok {
 		return Box{}, notEnrolled(ref)
 	}
-	return s.box(ref), nil
+	return v.box(ref), nil
 }
 
 func notEnrolled(ref string) error {

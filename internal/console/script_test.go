@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 			"clock": in((*world).advance), "type": in((*world).typeLine), "remember": in((*world).remember), "unchanged": in((*world).unchanged),
 			"publish": in((*world).publish), "edges": in((*world).edges), "terminate": in((*world).terminate),
 			"take": in((*world).take), "admit": in((*world).admit), "answer": in((*world).answer),
-			"failover": in((*world).failover), "put": in((*world).put), "twice": in((*world).twice), "sign": in((*world).sign),
+			"ack": in((*world).ack), "failover": in((*world).failover), "put": in((*world).put), "twice": in((*world).twice), "sign": in((*world).sign),
 		},
 		RequireUniqueNames: true,
 	})
@@ -226,7 +226,10 @@ func (w *world) edges(args []string) error {
 		return err
 	}
 	e := placement.Edges{Box: args[0], Region: "ie", Address: args[0] + ".internal:8080", Internal: args[0] + ".internal:8081", Accepting: true,
-		Capabilities: []string{placement.CapabilityRegionHA}, SecretsKeyFP: secret.Fingerprint(), Hosts: map[string]placement.Host{}, At: w.now()}
+		Capabilities: []string{placement.CapabilityRegionHA, placement.CapabilityRelease}, SecretsKeyFP: secret.Fingerprint(), Hosts: map[string]placement.Host{}, At: w.now()}
+	if strings.HasPrefix(args[0], "user") {
+		e.Capabilities = []string{placement.CapabilityRegionHA} // its agent is not root
+	}
 	if strings.HasPrefix(args[0], "worker") {
 		e.Capabilities, e.Address = []string{placement.CapabilityWorker}, ""
 	}
@@ -293,6 +296,17 @@ func (w *world) admit(args []string) error {
 func (w *world) answer(args []string) error {
 	return w.update(args[0], func(c *hostclaim.Claim) hostclaim.Transition {
 		return hostclaim.PublishGeneration(c.Op.Exec, c.Holder.Session)
+	})
+}
+
+// ack HOST BOX: a box that takes part in the host's relocation acknowledges.
+func (w *world) ack(args []string) error {
+	snap, _, err := w.roster()
+	if err != nil {
+		return err
+	}
+	return w.update(args[0], func(c *hostclaim.Claim) hostclaim.Transition {
+		return hostclaim.Acknowledge(c.Op.ID, args[1], snap.Boxes[args[1]].Enrollment)
 	})
 }
 

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
@@ -109,10 +111,25 @@ func describeServing(claim *hostclaim.Claim, k known) Status {
 		return Status{Doing: "created on " + exec, Waits: exec + " to start its app for the first time"}
 	case h.Ended != nil:
 		return Status{Doing: "stopped cleanly on " + exec, Waits: exec + " to start it again"}
+	case b.Draining:
+		return describeLeaving(claim, k)
 	case !published(claim):
 		return Status{Doing: "starting on " + exec, Waits: "its app to answer", Do: "if it takes long, look at its log on " + exec}
 	}
 	return Status{Doing: "serving on " + exec}
+}
+
+// describeLeaving: the box drains, and no move has begun.
+func describeLeaving(claim *hostclaim.Claim, k known) Status {
+	exec := claim.Op.Exec
+	s := Status{Doing: "serving on " + exec + ", which drains", Waits: "a worker to move it"}
+	if k.eligible != nil {
+		if none := k.eligible(); none != "" {
+			s.Waits = "a box that may take it: " + none
+			s.Do = "start or enroll another box of region " + claim.Holder.Region
+		}
+	}
+	return s
 }
 
 // describeDown: the box is gone, as doing says, and no failover has begun.
@@ -133,15 +150,32 @@ func describeDown(claim *hostclaim.Claim, k known, doing string) Status {
 
 func describeRelocating(claim *hostclaim.Claim, k known, now time.Time) Status {
 	op := claim.Op
-	source, target := op.Intent.Source.Box, op.Intent.Target.Box
+	source, target := op.Intent.Source.Box, cmp.Or(op.Target().Box, "a box that is not chosen yet")
 	s := Status{
-		Doing: fmt.Sprintf("%s from %s to %s (%s, %s)", reasonText(op.Intent.Reason), source, target, op.Phase, begun(claim, now)),
+		Doing: fmt.Sprintf("%s from %s to %s (%s, %s)", reasonText(op.Reason()), source, target, phaseText(op, now), begun(claim, now)),
 		Waits: waitsFor(op, now),
 	}
-	if b := k.look(target); b.silent || !b.TerminatedAt.IsZero() || b.State != roster.Active {
-		s.Do = "look at " + target + ", " + b.Status
+	for _, box := range []string{op.Exec, op.Target().Box} { // nobody else is asked for anything
+		if box == "" || box == hostclaim.None {
+			continue
+		}
+		if b := k.look(box); b.silent || !b.TerminatedAt.IsZero() || b.State != roster.Active {
+			s.Do = "look at " + box + ", " + b.Status
+		}
+	}
+	if stuck := op.Journal.Stuck; stuck != nil {
+		s.Waits = fmt.Sprintf("an operator: it is stuck for %s, %s", lasted(stuck.Since, now), stuck.Reason)
+		s.Do = cmp.Or(s.Do, fmt.Sprintf("look at the agents on %s and %s", source, target))
 	}
 	return s
+}
+
+// phaseText is the phase, and how long it has lasted where that is news.
+func phaseText(op hostclaim.Op, now time.Time) string {
+	if op.Phase == hostclaim.Starting {
+		return string(op.Phase)
+	}
+	return string(op.Phase) + " for " + lasted(op.Journal.PhaseSince, now)
 }
 
 func reasonText(r hostclaim.Reason) string {
@@ -152,12 +186,20 @@ func reasonText(r hostclaim.Reason) string {
 }
 
 func waitsFor(op hostclaim.Op, now time.Time) string {
-	target := op.Intent.Target.Box
-	j := op.Journal
+	target, j := op.Target().Box, op.Journal
 	switch op.Phase {
 	case hostclaim.Starting:
-		if !op.Acknowledged() {
-			return target + " to say that it is ready"
+		switch missing := unacknowledged(op); {
+		case len(missing) == 1:
+			return missing[0] + " to say that it is ready"
+		case len(missing) > 1:
+			return strings.Join(missing, " and ") + " to say that they are ready"
+		case op.Participates(op.Intent.Source.Box):
+			return fmt.Sprintf("%s to fetch a copy, while %s serves on", target, op.Exec)
+		}
+	case hostclaim.Releasing:
+		if j.Release == nil {
+			return op.Exec + " to stop the app and give it up"
 		}
 	case hostclaim.Pinning:
 		if from := op.PinFrom(); now.Before(from) {
@@ -172,12 +214,30 @@ func waitsFor(op hostclaim.Op, now time.Time) string {
 		if j.Probe == nil {
 			return fmt.Sprintf("the app on %s to answer, attempt %d of %d", target, j.ProbeAttempts, hostclaim.MaxProbeAttempts)
 		}
+	case hostclaim.ProbeFailed:
+		if op.Exec == target && j.Release == nil {
+			return fmt.Sprintf("%s, whose app did not answer, to give it up", target)
+		}
+		return "a box that may take it in place of " + target
 	}
 	return "a worker to go on"
 }
 
+func unacknowledged(op hostclaim.Op) (boxes []string) {
+	for _, box := range op.Participants {
+		if op.Journal.Acks[box] == "" {
+			boxes = append(boxes, box)
+		}
+	}
+	return boxes
+}
+
+// lasted is how long something has gone on.
+func lasted(since, now time.Time) string {
+	return hostrecord.Duration(max(now.Sub(since).Round(time.Second), 0)).String()
+}
+
 // begun says since when the operation runs.
 func begun(claim *hostclaim.Claim, now time.Time) string {
-	d := max(now.Sub(claim.Op.StartedAt).Round(time.Second), 0)
-	return "begun " + hostrecord.Duration(d).String() + " ago"
+	return "begun " + lasted(claim.Op.StartedAt, now) + " ago"
 }

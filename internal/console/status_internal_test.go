@@ -8,6 +8,8 @@ import (
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/roster"
+	"github.com/carlosframework/regionha/stopevidence"
+	"github.com/carlosframework/regionha/stopevidence/stoptest"
 	"github.com/carlosframework/regionha/termfence/fencetest"
 )
 
@@ -52,30 +54,87 @@ func TestEverySentenceOfAFailover(t *testing.T) {
 	step(hostclaim.Acknowledge("op-2", "box-2", "e2"))
 	says("failing over from box-1 to box-2 (starting, begun 0s ago); waiting for a worker to go on")
 	step(hostclaim.PinFailover("op-2", now))
-	says("failing over from box-1 to box-2 (pinning, begun 0s ago); waiting for late writes to arrive, until 2026-03-04 05:08:00Z")
+	says("failing over from box-1 to box-2 (pinning for 0s, begun 0s ago); waiting for late writes to arrive, until 2026-03-04 05:08:00Z")
 	now = now.Add(31 * time.Second)
-	says("failing over from box-1 to box-2 (pinning, begun 31s ago); waiting for a worker to select the newest data")
+	says("failing over from box-1 to box-2 (pinning for 31s, begun 31s ago); waiting for a worker to select the newest data")
 	pin := hostclaim.Pin{Key: hostclaim.PinKey("notes.example", "op-2", o.Claim.Gen), SHA256: "d", ListedAt: now, FilesSHA256: "f",
 		Position: hostclaim.Position{Generation: "g1", TXID: 7, FilesGeneration: "g1", FilesSeq: 3}}
 	step(hostclaim.Then(hostclaim.JournalPin("op-2", pin), hostclaim.ToInstalling("op-2", "p1", now)))
-	says("failing over from box-1 to box-2 (installing, begun 31s ago); waiting for box-2 to build a copy of the data")
+	says("failing over from box-1 to box-2 (installing for 0s, begun 31s ago); waiting for box-2 to build a copy of the data")
 	step(hostclaim.ToInstalled("op-2", hostclaim.PreparedAuthority{Generation: "p1", InstallManifest: o.Claim.Holder.Location + "/db/p1/install.json", SHA256: "m",
 		SnapshotTXID: 7, SourceFilesSeq: 3, FilesManifestSHA256: "n"}, now))
-	says("failing over from box-1 to box-2 (installed, begun 31s ago); waiting for box-2 to put the files in place")
+	says("failing over from box-1 to box-2 (installed for 0s, begun 31s ago); waiting for box-2 to put the files in place")
 	stamp := o.Claim.Op.Journal.InstallStamp
 	step(hostclaim.RecordLocalInstall("op-2", hostclaim.LocalInstall{Box: "box-2", Enrollment: "e2", InstallStamp: stamp,
 		FilesManifest: o.Claim.Holder.Location + "/files/p1/manifest.json", SHA256: "n"}), hostclaim.ToProbing("op-2", now), hostclaim.BeginProbeAttempt("op-2", 1))
-	says("failing over from box-1 to box-2 (probing, begun 31s ago); waiting for the app on box-2 to answer, attempt 1 of 3")
+	says("failing over from box-1 to box-2 (probing for 0s, begun 31s ago); waiting for the app on box-2 to answer, attempt 1 of 3")
 	step(hostclaim.AdmitWriter(hostclaim.Admission{Op: "op-2", Phase: hostclaim.Probing, Session: o.Claim.Holder.Session, Generation: "g1",
 		Box: "box-2", NewGeneration: "p1", KeepStamp: true, Baseline: pin.Position}))
 	session := o.Claim.Holder.Session
 	step(hostclaim.Then(hostclaim.PublishGeneration("box-2", session), hostclaim.RecordProbe("op-2", "box-2", session)))
-	says("failing over from box-1 to box-2 (probing, begun 31s ago); waiting for a worker to go on")
+	says("failing over from box-1 to box-2 (probing for 0s, begun 31s ago); waiting for a worker to go on")
 	step(hostclaim.CompleteRelocation("op-2"))
 	says("serving on box-2")
 	require.Equal(t, []string{"session 4 on box-1: whatever it wrote after transaction 7 of g1"}, losses(o.Claim))
 	step(hostclaim.EndSession("box-2", session, hostclaim.Position{Generation: "p1", TXID: 9, FilesGeneration: "p1", FilesSeq: 0}))
 	says("stopped cleanly on box-2; waiting for box-2 to start it again")
+}
+
+// TestEverySentenceOfADrain walks a host off a live box.
+func TestEverySentenceOfADrain(t *testing.T) {
+	now := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
+	o := hostclaim.Observed{Host: "notes.example"}
+	step := func(ts ...hostclaim.Transition) {
+		t.Helper()
+		for _, transition := range ts {
+			c, err := o.Next("w", transition)
+			require.NoError(t, err)
+			o.Claim = c
+		}
+	}
+	source, target := hostclaim.Member{Box: "box-1", Enrollment: "e1"}, hostclaim.Member{Box: "box-2", Enrollment: "e2"}
+	draining := false
+	says := func(want string) {
+		t.Helper()
+		k := known{box: func(ref string) Box {
+			return Box{Ref: ref, State: roster.Active, Draining: draining && ref == source.Box}
+		}}
+		require.Equal(t, want, describe(o.Claim, k, now).Sentence())
+	}
+	step(hostclaim.BeginCreate(hostclaim.NewHost{Incarnation: "i1", Account: "demo", App: "notes", RecordKey: "apps/r.json", RecordSHA256: "r1", Region: "ie"},
+		"op-1", "console", now, source), hostclaim.CompleteCreate("op-1", "box-1", "e1"),
+		hostclaim.AdmitWriter(hostclaim.Admission{Op: "op-1", Box: "box-1", NewGeneration: "g1", KeepStamp: true}))
+	step(hostclaim.PublishGeneration("box-1", o.Claim.Holder.Session))
+	draining = true
+	says("serving on box-1, which drains; waiting for a worker to move it")
+	step(hostclaim.StartRelocation(hostclaim.Relocation{Op: "op-2", By: "w", Now: now, Source: source, Target: target}, hostclaim.Drain))
+	says("moving from box-1 to box-2 (starting, begun 0s ago); waiting for box-1 and box-2 to say that they are ready")
+	step(hostclaim.Acknowledge("op-2", "box-1", "e1"))
+	says("moving from box-1 to box-2 (starting, begun 0s ago); waiting for box-2 to say that it is ready")
+	step(hostclaim.Acknowledge("op-2", "box-2", "e2"))
+	now = now.Add(5 * time.Second)
+	says("moving from box-1 to box-2 (starting, begun 5s ago); waiting for box-2 to fetch a copy, while box-1 serves on")
+	step(hostclaim.ToReleasing("op-2", now))
+	now = now.Add(time.Second)
+	says("moving from box-1 to box-2 (releasing for 1s, begun 6s ago); waiting for box-1 to stop the app and give it up")
+
+	stuck := now.Add(hostclaim.ReleaseDeadline)
+	released := o
+	step(hostclaim.MarkStuck("op-2", hostclaim.ReleaseOverdue, stuck))
+	now = stuck.Add(time.Minute)
+	says("moving from box-1 to box-2 (releasing for 11m1s, begun 11m6s ago); waiting for an operator: it is stuck for 1m, release overdue; " +
+		"look at the agents on box-1 and box-2")
+	o, now = released, stuck.Add(-hostclaim.ReleaseDeadline)
+
+	holder := o.Claim.Holder
+	receipt := stoptest.Receipt(t, stopevidence.Record{Host: o.Host, Op: "op-2", Box: "box-1", Enrollment: "e1",
+		Incarnation: "i1", Stamp: holder.Stamp, Session: holder.Session})
+	final := hostclaim.Position{Generation: "g1", TXID: 7, FilesGeneration: "g1", FilesSeq: 3}
+	step(hostclaim.JournalRelease("op-2", hostclaim.Release{Box: "box-1", Enrollment: "e1", Session: holder.Session, Final: final,
+		Receipt: receipt.Ref().Key, ReceiptSHA256: receipt.Ref().SHA256}))
+	says("moving from box-1 to box-2 (releasing for 1s, begun 6s ago); waiting for a worker to go on")
+	step(hostclaim.PinAfterRelease("op-2", receipt, hostclaim.Member{}, now))
+	says("moving from box-1 to box-2 (pinning for 0s, begun 6s ago); waiting for a worker to select the newest data")
 }
 
 func TestTheStateOfTheBoxChangesTheSentence(t *testing.T) {

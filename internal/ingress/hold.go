@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	askAgain    = 200 * time.Millisecond // a held request asks again where its host is
+	askAgain    = 200 * time.Millisecond // a held request asks again where its host is, should it not be told
 	failedAgain = time.Second            // and tries a backend again that failed
 	lookEvery   = time.Second            // and has its claim looked at
 )
@@ -77,9 +77,7 @@ func (q *request) wait(changed <-chan struct{}, again time.Duration) error {
 	ctx, cancel := context.WithDeadline(q.r.Context(), q.until)
 	defer cancel()
 	if q.held.looks.may(q.host, time.Now()) {
-		look, cancel := context.WithTimeout(ctx, lookEvery)
-		q.cfg.Look(look, q.host)
-		cancel()
+		q.cfg.Look(q.host)
 	}
 	if pause(ctx, changed, again) {
 		return nil

@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -10,7 +9,7 @@ import (
 )
 
 // Config tells an Ingress what it may know. Its functions are called for every
-// request, by many goroutines, and answer from memory; only Look may wait.
+// request, by many goroutines, answer from memory and do not wait.
 type Config struct {
 	Self  string                          // this box's reference
 	Local func(host string) (Local, bool) // what this box has for a host (or alias); false: no row
@@ -20,10 +19,11 @@ type Config struct {
 	// changed since the call. nil: held requests only ask again now and then.
 	Changed func() <-chan struct{}
 
-	// Look looks at a host's claim or the edges files, now. It is called only
-	// while requests for the host are held, at most once a second for each
-	// host. nil: nothing is looked at.
-	Look func(ctx context.Context, host string)
+	// Look makes a host's claim and the edges files be looked at, now; what is
+	// found is told by Changed. It is called only while requests for the host
+	// are held, at most once a second for each host: one that sleeps is to
+	// wake. nil: nothing is looked at.
+	Look func(host string)
 
 	// Unreachable is told, at most once a second for each box, that it did not
 	// accept a connection: a hint to describe it now. It does not wait. nil:
@@ -33,8 +33,8 @@ type Config struct {
 	PeerToken string // the mark that peers share, a secret; empty: nobody's forwarding headers are believed
 
 	HoldFor     time.Duration // how long a request is held; 10s if zero
-	MaxHeld     int           // held requests in all; 1000 if zero
-	MaxHeldHost int           // held requests of one host; 200 if zero
+	MaxHeld     int           // held requests in all; 4000 if zero
+	MaxHeldHost int           // held requests of one host; 1000 if zero
 	MaxBody     int64         // bytes of one request's body kept for sending again; 1 MiB if zero
 	MaxBodies   int64         // bytes of all such bodies; 64 MiB if zero
 
@@ -43,6 +43,7 @@ type Config struct {
 
 // Local is what this box has for a host.
 type Local struct {
+	Host  string   // its own name, where it was asked for by an alias; "": the name asked for
 	Ready bool     // its row is ready; false: held in an operation
 	Addr  net.Addr // where its app answers, TCP or unix; nil while it does not
 	Stamp uint64   // the installation's; of a held row, the one it is held for
@@ -68,8 +69,10 @@ type Ingress struct {
 	seen  stamps
 	hints pace
 	bytes budget
-	apps  *http.Transport
-	peers *http.Transport
+
+	flights flights
+	apps    *http.Transport
+	peers   *http.Transport
 }
 
 // New checks cfg and makes an Ingress.
@@ -83,7 +86,7 @@ func New(cfg Config) (*Ingress, error) {
 		return nil, errors.New("ingress: a bound is negative")
 	}
 	cfg = cfg.withDefaults()
-	g := &Ingress{cfg: cfg, apps: newTransport(dialApp), peers: newTransport(dialPeer)}
+	g := &Ingress{cfg: cfg, apps: newTransport(dialApp, appIdle), peers: newTransport(dialPeer, peerIdle)}
 	g.held.max, g.held.maxHost = cfg.MaxHeld, cfg.MaxHeldHost
 	g.bytes.max = cfg.MaxBodies
 	return g, nil
@@ -91,15 +94,15 @@ func New(cfg Config) (*Ingress, error) {
 
 func (c Config) withDefaults() Config {
 	orElse(&c.HoldFor, 10*time.Second)
-	orElse(&c.MaxHeld, 1000)
-	orElse(&c.MaxHeldHost, 200)
+	orElse(&c.MaxHeld, 4000)
+	orElse(&c.MaxHeldHost, 1000)
 	orElse(&c.MaxBody, 1<<20)
 	orElse(&c.MaxBodies, 64<<20)
 	if c.Changed == nil {
 		c.Changed = func() <-chan struct{} { return nil }
 	}
 	if c.Look == nil {
-		c.Look = func(context.Context, string) {}
+		c.Look = func(string) {}
 	}
 	if c.Unreachable == nil {
 		c.Unreachable = func(string) {}
@@ -157,7 +160,8 @@ func (q *request) serve() {
 	for {
 		changed := q.cfg.Changed() // before the question, so that no change is missed
 		again := askAgain
-		switch to := q.route(); to.verdict {
+		to := q.depart()
+		switch to.verdict {
 		case unknown:
 			writePage(q.w, q.r, unknownHost)
 			return
@@ -167,17 +171,25 @@ func (q *request) serve() {
 			}
 			again = failedAgain
 		}
-		if q.marked {
-			q.w.Header().Set(unservedHeader, "1")
-			writePage(q.w, q.r, inTransit)
+		if q.marked && to.verdict != starting {
+			q.unserved()
 			return
 		}
 		if err := q.wait(changed, again); err != nil {
 			q.cfg.Log.Warn("request is not held any longer", "host", q.host, "err", err)
-			writePage(q.w, q.r, inTransit)
+			q.unserved()
 			return
 		}
 	}
+}
+
+// unserved says that no app saw the request: to a client, or to the ingress that
+// passed it on, which holds it.
+func (q *request) unserved() {
+	if q.marked {
+		q.w.Header().Set(unservedHeader, "1")
+	}
+	writePage(q.w, q.r, inTransit)
 }
 
 // dropped ends a request whose client went away. An empty answer would say that
@@ -187,6 +199,9 @@ func dropped() { panic(http.ErrAbortHandler) }
 // forward sends the request there and reports whether it is to be tried again:
 // nothing went to the client, and sending it twice can do no harm.
 func (q *request) forward(to route) (again bool) {
+	if to.flight != nil {
+		defer q.flights.end(to.host, to.flight)
+	}
 	if to.gate != nil && mayWrite(q.r) {
 		if err := to.gate(q.r); err != nil {
 			q.cfg.Log.Warn("write is refused", "host", q.host, "err", err)

@@ -55,7 +55,7 @@ func newBox(t *testing.T, name string, change func(*ingress.Config)) *box {
 			h, ok := b.homes[host]
 			return h, ok
 		},
-		Look: func(_ context.Context, host string) {
+		Look: func(string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.looks = append(b.looks, time.Now())

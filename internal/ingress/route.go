@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"encoding/hex"
 	"net"
 	"net/http"
@@ -11,8 +12,9 @@ import (
 type verdict int
 
 const (
-	unknown verdict = iota // no box has or had it
-	transit                // nowhere now
+	unknown  verdict = iota // no box has or had it
+	transit                 // nowhere now
+	starting                // here, once its app is up
 	forward
 )
 
@@ -23,6 +25,20 @@ type route struct {
 	target  string // the URL's host: an app's address, or a peer's
 	stamp   uint64
 	gate    func(*http.Request) error
+	host    string  // to the app: the host's own name
+	flight  *flight // to the app, once it is counted
+}
+
+// depart decides where the request goes now. What goes to this box's own app is
+// counted before anyone who waits for that to be quiet looks.
+func (q *request) depart() route {
+	q.flights.deciding.RLock()
+	defer q.flights.deciding.RUnlock()
+	to := q.route()
+	if to.verdict == forward && to.box == q.cfg.Self {
+		to.flight = q.flights.begin(to.host)
+	}
+	return to
 }
 
 // route decides where the request goes now. A marked one goes only to this
@@ -37,8 +53,11 @@ func (q *request) route() route {
 	serves := mine && local.Ready && !q.seen.above(q.host, local.Stamp)
 	switch {
 	case serves && local.Addr != nil:
-		return route{verdict: forward, box: q.cfg.Self, target: authority(local.Addr), stamp: local.Stamp, gate: local.WriteGate}
-	case serves, q.marked: // its app is starting; it is not passed on
+		return route{verdict: forward, box: q.cfg.Self, target: authority(local.Addr), stamp: local.Stamp, gate: local.WriteGate,
+			host: cmp.Or(local.Host, q.host)}
+	case serves:
+		return route{verdict: starting}
+	case q.marked: // it is not passed on
 		return route{verdict: transit}
 	case elsewhere && home.Addr != "" && (!mine || home.Stamp >= local.Stamp):
 		return route{verdict: forward, box: home.Box, target: home.Addr, stamp: home.Stamp}

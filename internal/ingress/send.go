@@ -40,6 +40,12 @@ func (q *request) send(to route) error {
 	defer answered()
 	var failed error
 	var reached atomic.Bool
+	var endless *time.Timer
+	defer func() {
+		if endless != nil {
+			endless.Stop()
+		}
+	}()
 	proxy := httputil.ReverseProxy{
 		Rewrite:       func(p *httputil.ProxyRequest) { q.rewrite(p, to) },
 		Transport:     q.transport(to),
@@ -47,6 +53,9 @@ func (q *request) send(to route) error {
 		ErrorLog:      slog.NewLogLogger(q.cfg.Log.Handler(), slog.LevelDebug),
 		ModifyResponse: func(resp *http.Response) error {
 			answered()
+			if to.flight != nil {
+				endless = to.flight.answers(resp)
+			}
 			return q.checkAnswer(resp, to)
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
@@ -67,9 +76,21 @@ func (q *request) send(to route) error {
 		defer body.Close()
 		out.Body = body
 	}
-	proxy.ServeHTTP(q.w, out)
+	proxy.ServeHTTP(noContinue{q.w}, out)
 	return failed
 }
+
+// noContinue passes no "100 Continue" on: this box's own server says that to the
+// client, when the client's body is read.
+type noContinue struct{ http.ResponseWriter }
+
+func (w noContinue) WriteHeader(code int) {
+	if code != http.StatusContinue {
+		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+func (w noContinue) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (q *request) transport(to route) *http.Transport {
 	if to.box == q.cfg.Self {
@@ -87,8 +108,12 @@ func (q *request) rewrite(p *httputil.ProxyRequest, to route) {
 	}
 	p.SetXForwarded()
 	p.Out.Header.Del(hopHeader)
+	p.Out.Header.Del("Expect")
 	if to.box != q.cfg.Self {
 		p.Out.Header.Set(hopHeader, q.mark())
+		if q.r.ContentLength < 0 || q.r.ContentLength > askFirst {
+			p.Out.Header.Set("Expect", "100-continue")
+		}
 	}
 }
 
@@ -120,6 +145,17 @@ func (q *request) checkAnswer(resp *http.Response, to route) error {
 const (
 	dialTimeout = 2 * time.Second
 	watchAfter  = time.Second
+
+	// askFirst is how long a body may be that is sent to a peer before that
+	// says that its app takes it: one that is refused unread is whole still.
+	askFirst    = 64 << 10
+	answerFirst = 5 * time.Second // the body is sent if the peer says nothing
+
+	// appIdle is how long a connection to an app is kept without a request:
+	// less than any app keeps it, because a write that meets the app's close
+	// cannot be sent again.
+	appIdle  = time.Second
+	peerIdle = 30 * time.Second // an ingress keeps it for longer
 )
 
 // watch cancels the attempt with errSuperseded when, before an answer begins,
@@ -148,13 +184,14 @@ func (q *request) watch(ctx context.Context, to route, cancel context.CancelCaus
 	})
 }
 
-func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
+func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error), idle time.Duration) *http.Transport {
 	return &http.Transport{
-		DialContext:         dial,
-		DisableCompression:  true, // bodies pass as they are
-		MaxIdleConnsPerHost: 64,
-		MaxIdleConns:        1024,
-		IdleConnTimeout:     30 * time.Second,
+		DialContext:           dial,
+		DisableCompression:    true, // bodies pass as they are
+		MaxIdleConnsPerHost:   64,
+		MaxIdleConns:          1024,
+		IdleConnTimeout:       idle,
+		ExpectContinueTimeout: answerFirst,
 	}
 }
 

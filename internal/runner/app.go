@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/carlosframework/regionha/internal/machine"
 )
 
 // A Phase says what an App is doing.
@@ -65,15 +67,10 @@ func start(cfg Config) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := bootID(); err != nil {
+	if _, err := machine.BootID(); err != nil {
 		return nil, err
 	}
 	cfg.Log = cfg.Log.With("host", cfg.Host, "session", cfg.Session)
-	if cfg.Cgroup != "" {
-		if err := checkCgroup(cfg.Cgroup); err != nil {
-			return nil, err
-		}
-	}
 	if left, ok, err := readRun(cfg.Dir); err != nil {
 		return nil, err
 	} else if ok {
@@ -171,6 +168,10 @@ func (a *App) Addr() net.Addr {
 	s, _ := a.State()
 	return s.Addr
 }
+
+// Cgroup is the absolute directory of the cgroup v2 that each run of the app is
+// in; "" where there are process groups only.
+func (a *App) Cgroup() string { return a.cfg.spawner().Cgroup(a.cfg.Host) }
 
 // WaitReady waits until the app is ready, over restarts. When ctx ends first its
 // error holds the app's last failure; after Stop it is ErrStopped.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
+
+	"github.com/carlosframework/regionha/internal/machine"
 )
 
 const patience = 60 * time.Second
@@ -33,14 +35,14 @@ func testApp(t *testing.T, mode string) Config {
 	return c
 }
 
-// testCgroup is a cgroup for the test's runs.
-func testCgroup(t *testing.T) string {
-	dir, err := CgroupParent("", "regionha-test-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
+// testMachine holds the test's runs in cgroups.
+func testMachine(t *testing.T) machine.Cgroups {
+	m, err := machine.OpenCgroups("", "regionha-test-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
 	if err != nil {
 		t.Skip("this machine lets the test make no cgroup v2: ", err)
 	}
-	t.Cleanup(func() { require.NoError(t, os.Remove(dir), "the runs' own cgroups are gone") })
-	return dir
+	t.Cleanup(func() { require.NoError(t, os.Remove(m.Parent()), "the runs' own cgroups are gone") })
+	return m
 }
 
 func startApp(t *testing.T, c Config) *App {
@@ -94,9 +96,11 @@ func awaitState(t *testing.T, a *App, ok func(State) bool) State {
 	}
 }
 
+// alive reports whether a process lives: the state follows its name.
 func alive(pid int) bool {
-	s, err := readStat(pid)
-	return err == nil && !s.dead
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, state, ok := bytes.Cut(b, []byte(") "))
+	return err == nil && ok && state[0] != 'Z' && state[0] != 'X'
 }
 
 func awaitDead(t *testing.T, pid int) {
@@ -130,7 +134,7 @@ func TestAnAppGetsItsDirectoryAndACleanEnvironment(t *testing.T) {
 
 func TestStopAsksFirstAndLeavesNothing(t *testing.T) {
 	c := testApp(t, "serve")
-	c.Listen, c.Cgroup, c.StopTimeout = ListenSocket, testCgroup(t), patience
+	c.Listen, c.Machine, c.StopTimeout = ListenSocket, testMachine(t), patience
 	a := startReady(t, c)
 	s, _ := a.State()
 	require.Equal(t, Ready, s.Phase)
@@ -167,7 +171,7 @@ func TestStopsContextBoundsTheWaitingOnly(t *testing.T) {
 
 func TestAnAppThatExitsIsStartedAgainInItsSession(t *testing.T) {
 	c := testApp(t, "serve")
-	c.Cgroup = testCgroup(t)
+	c.Machine = testMachine(t)
 	a := startReady(t, c)
 	first, _ := a.State()
 	get(t, a, "/exit")
@@ -256,7 +260,7 @@ func TestAStrangerOnTheAppsPortIsNotTakenForTheApp(t *testing.T) {
 	a := startApp(t, c)
 	awaitState(t, a, func(s State) bool {
 		require.NotEqual(t, Ready, s.Phase)
-		return errors.Is(s.Failure, errStranger)
+		return errors.Is(s.Failure, machine.ErrStranger)
 	})
 }
 
@@ -264,7 +268,7 @@ func TestACgroupHoldsWhatLeavesTheProcessGroup(t *testing.T) {
 	for _, how := range []string{"exit", "stop"} {
 		t.Run(how, func(t *testing.T) {
 			c := testApp(t, "serve")
-			c.Cgroup = testCgroup(t)
+			c.Machine = testMachine(t)
 			a := startReady(t, c)
 			pid, err := strconv.Atoi(get(t, a, "/fork?setsid"))
 			require.NoError(t, err)
@@ -291,10 +295,10 @@ func TestAProcessGroupIsEndedWhole(t *testing.T) {
 
 func TestCgroupsThatTheAppMadeAreEndedToo(t *testing.T) {
 	c := testApp(t, "serve")
-	c.Cgroup = testCgroup(t)
+	c.Machine = testMachine(t)
 	a := startReady(t, c)
 	pid := get(t, a, "/fork?setsid")
-	below := filepath.Join(c.Cgroup, "app-"+c.Host, "below")
+	below := filepath.Join(a.Cgroup(), "below")
 	require.NoError(t, os.Mkdir(below, 0o755))
 	require.NoError(t, os.WriteFile(below+"/cgroup.procs", []byte(pid), 0))
 	require.NoError(t, a.Stop(t.Context()))
@@ -302,40 +306,4 @@ func TestCgroupsThatTheAppMadeAreEndedToo(t *testing.T) {
 	n, err := strconv.Atoi(pid)
 	require.NoError(t, err)
 	require.False(t, alive(n))
-}
-
-func TestWithoutCgroupKillEachProcessIsKilled(t *testing.T) {
-	c := testApp(t, "serve")
-	c.Cgroup = testCgroup(t)
-	a := startReady(t, c)
-	forked, err := strconv.Atoi(get(t, a, "/fork?setsid"))
-	require.NoError(t, err)
-	s, _ := a.State()
-	require.NoError(t, killEach(filepath.Join(c.Cgroup, "app-"+c.Host)))
-	awaitDead(t, s.PID)
-	awaitDead(t, forked)
-}
-
-func TestADirectoryThatIsNoCgroupIsRefused(t *testing.T) {
-	c := testApp(t, "serve")
-	c.Cgroup = t.TempDir()
-	_, err := Start(c)
-	require.ErrorContains(t, err, "not in a cgroup v2")
-	_, err = cgroupEmpty(c.Cgroup)
-	require.ErrorContains(t, err, "not in a cgroup v2")
-}
-
-func TestStatIsReadWhateverTheProcessIsCalled(t *testing.T) {
-	s, err := parseStat("77 (a) b) (c) Z 1 70 60 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 987654 0 0")
-	require.NoError(t, err)
-	require.Equal(t, stat{dead: true, group: 70, start: 987654}, s)
-	for _, bad := range []string{"", "77 (a) S 1", "77 (a) S 1 x 60 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 9 0", "77 (a) S 1 7 60 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 x 0"} {
-		_, err := parseStat(bad)
-		require.Error(t, err, bad)
-	}
-	own, err := readStat(os.Getpid())
-	require.NoError(t, err)
-	require.Equal(t, unix.Getpgrp(), own.group)
-	_, err = readStat(1 << 30)
-	require.True(t, errors.Is(err, errNoProcess))
 }

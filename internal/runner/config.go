@@ -45,9 +45,8 @@ type Config struct {
 	StartTimeout time.Duration // from start to ready, else the run is ended; 30s if zero
 	StopTimeout  time.Duration // from TERM to KILL; 10s if zero
 
-	// Cgroup is the directory of the cgroup v2 under which each run gets its
-	// own, as CgroupParent returns it; empty: process groups only.
-	Cgroup string
+	// Machine gives each run a cgroup of its own; nil: process groups only.
+	Machine Machine
 
 	LogSize int64 // bytes after which a log file is rotated; 10 MiB if zero
 	Log     *slog.Logger
@@ -107,9 +106,6 @@ func (c Config) check() error {
 	}
 	paths := []struct{ name, path string }{
 		{"command", c.Command[0]}, {"dir", c.Dir}, {"database", c.Database}, {"files", c.Files}}
-	if c.Cgroup != "" {
-		paths = append(paths, struct{ name, path string }{"cgroup", c.Cgroup})
-	}
 	for _, p := range paths {
 		if !filepath.IsAbs(p.path) {
 			return fmt.Errorf("%s %q: want an absolute path", p.name, p.path)

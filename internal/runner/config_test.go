@@ -36,7 +36,6 @@ func TestBadConfigurationIsRefusedByName(t *testing.T) {
 		"negative":               func(c *Config) { c.StopTimeout = -1 },
 		`database "app.db"`:      func(c *Config) { c.Database = "app.db" },
 		`files ""`:               func(c *Config) { c.Files = "" },
-		`cgroup "x"`:             func(c *Config) { c.Cgroup = "x" },
 		"env CARLOS_HOST":        func(c *Config) { c.Env = map[string]string{"CARLOS_HOST": "x"} },
 		"env CARLOS_ANY":         func(c *Config) { c.Env = map[string]string{"CARLOS_ANY": "x"} },
 		"env DATABASE_PATH":      func(c *Config) { c.Env = map[string]string{"DATABASE_PATH": "x"} },

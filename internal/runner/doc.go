@@ -7,8 +7,9 @@
 // a growing pause, in the same session. [App.Stop] ends the session.
 //
 // A run is one start of the app: the process and all that it forks. It is held
-// in its own process group and, where Config.Cgroup names a cgroup v2, in a
-// cgroup of its own from its first instruction, so that no fork leaves it.
+// in its own process group and, where there is a [Machine], in a cgroup of its
+// own from its first instruction, so that no fork leaves it. Package machine
+// holds it; what takes root may be done by another process.
 //
 // # Guarantees
 //

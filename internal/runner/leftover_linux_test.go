@@ -13,16 +13,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/carlosframework/regionha/internal/machine"
 )
 
 // killedAgent runs an agent that runs the app, lets the app fork, and kills the
 // agent. It returns the app's and the fork's process.
 func killedAgent(t *testing.T, c Config, fork string) (app, forked int) {
-	c.Log, c.pickPort = nil, nil
+	parent := ""
+	if m, ok := c.Machine.(machine.Cgroups); ok {
+		parent = m.Parent()
+	}
+	c.Log, c.pickPort, c.Machine = nil, nil, nil
 	cfg, err := json.Marshal(c)
 	require.NoError(t, err)
 	cmd := exec.Command(c.Command[0])
-	cmd.Env = []string{"TEST_APP=agent", "TEST_CONFIG=" + string(cfg)}
+	cmd.Env = []string{"TEST_APP=agent", "TEST_CONFIG=" + string(cfg), "TEST_CGROUPS=" + parent}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -49,7 +55,7 @@ func TestTheAppDiesWithItsAgentAndTheRestIsALeftover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := testApp(t, "serve")
 			if tc.cgroup {
-				c.Cgroup = testCgroup(t)
+				c.Machine = testMachine(t)
 			}
 			app, forked := killedAgent(t, c, tc.fork)
 			awaitDead(t, app)
@@ -57,7 +63,7 @@ func TestTheAppDiesWithItsAgentAndTheRestIsALeftover(t *testing.T) {
 
 			_, err := Start(c)
 			require.ErrorIs(t, err, ErrLeftover)
-			require.NoError(t, KillLeftover(t.Context(), c.Dir))
+			require.NoError(t, KillLeftover(t.Context(), c.Machine, c.Dir))
 			require.False(t, alive(forked))
 			require.NoFileExists(t, c.Dir+"/run.json")
 			startReady(t, c)
@@ -66,13 +72,13 @@ func TestTheAppDiesWithItsAgentAndTheRestIsALeftover(t *testing.T) {
 }
 
 func TestWithoutARecordThereIsNoLeftover(t *testing.T) {
-	require.NoError(t, KillLeftover(t.Context(), t.TempDir()))
+	require.NoError(t, KillLeftover(t.Context(), nil, t.TempDir()))
 }
 
 func TestAnUnreadableRecordIsAnError(t *testing.T) {
 	c := testApp(t, "serve")
 	require.NoError(t, os.WriteFile(c.Dir+"/run.json", []byte("{}"), 0o600))
-	require.Error(t, KillLeftover(t.Context(), c.Dir))
+	require.Error(t, KillLeftover(t.Context(), c.Machine, c.Dir))
 	_, err := Start(c)
 	require.Error(t, err)
 	require.FileExists(t, c.Dir+"/run.json")
@@ -87,9 +93,9 @@ func bystander(t *testing.T) run {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	start, err := startTime(cmd.Process.Pid)
+	start, err := machine.StartTime(cmd.Process.Pid)
 	require.NoError(t, err)
-	boot, err := bootID()
+	boot, err := machine.BootID()
 	require.NoError(t, err)
 	return run{V: 1, Host: "notes.example", Session: 3, BootID: boot, PID: cmd.Process.Pid, Start: start}
 }
@@ -109,7 +115,7 @@ func TestOnlyTheRecordedProcessIsKilled(t *testing.T) {
 			pid, dir := r.PID, t.TempDir()
 			tc.change(&r)
 			require.NoError(t, writeRun(dir, r))
-			require.NoError(t, KillLeftover(t.Context(), dir))
+			require.NoError(t, KillLeftover(t.Context(), nil, dir))
 			require.Equal(t, tc.lives, alive(pid))
 			require.NoFileExists(t, dir+"/run.json")
 		})
@@ -138,12 +144,12 @@ func TestAGroupWithoutItsLeaderIsKnownByItsEnvironment(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 
-			boot, err := bootID()
+			boot, err := machine.BootID()
 			require.NoError(t, err)
 			dir := t.TempDir()
 			require.NoError(t, writeRun(dir, run{V: 1, Host: "notes.example", Session: 3, BootID: boot,
 				PID: cmd.Process.Pid, Start: 1}))
-			require.NoError(t, KillLeftover(t.Context(), dir))
+			require.NoError(t, KillLeftover(t.Context(), nil, dir))
 			require.Equal(t, tc.lives, alive(member))
 		})
 	}

@@ -9,11 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/carlosframework/regionha/internal/machine"
 )
 
 // The test binary is also the app, and an agent that can be killed.
@@ -97,6 +100,13 @@ func runAgent() {
 	err := json.Unmarshal([]byte(os.Getenv("TEST_CONFIG")), &cfg)
 	if err != nil {
 		panic(err)
+	}
+	if parent := os.Getenv("TEST_CGROUPS"); parent != "" {
+		m, err := machine.OpenCgroups("", filepath.Base(parent))
+		if err != nil {
+			panic(err)
+		}
+		cfg.Machine = m
 	}
 	app, err := Start(cfg)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/carlosframework/regionha/internal/machine"
 )
 
 const (
@@ -46,14 +48,14 @@ func (c Config) probe(ctx context.Context, addr net.Addr) error {
 	return err
 }
 
-// awaitReady asks until the run t answers at l, or ctx ends. Its error says what
+// awaitReady asks until the run p answers at l, or ctx ends. Its error says what
 // the last answer was.
-func (c Config) awaitReady(ctx context.Context, t tree, l listener) error {
+func (c Config) awaitReady(ctx context.Context, p machine.Process, l listener) error {
 	last := errors.New("it was not asked")
 	for wait := probeEvery; ; wait = min(2*wait, probeEveryMax) {
 		err := c.probe(ctx, l.addr)
 		if err == nil {
-			err = t.listensAt(l.addr)
+			err = listensAt(p, l.addr)
 		}
 		if err == nil {
 			return nil
@@ -67,4 +69,16 @@ func (c Config) awaitReady(ctx context.Context, t tree, l listener) error {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// listensAt checks that a process of the run holds the listening socket at addr.
+// Another process may have taken the port between its choice and the app's bind,
+// and may answer the ready path. A unix socket lies in a directory that only
+// this run was told of.
+func listensAt(p machine.Process, addr net.Addr) error {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return nil
+	}
+	return p.Listens(tcp.Port)
 }

@@ -7,8 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+	"strconv"
 
+	"github.com/carlosframework/regionha/internal/machine"
 	"github.com/carlosframework/regionha/internal/record"
 )
 
@@ -30,29 +31,39 @@ type run struct {
 	Start   uint64 `json:"start"` // of PID, in the kernel's clock ticks since the boot
 }
 
-func (r run) tree() tree {
-	return tree{cgroup: r.Cgroup, pid: r.PID, start: r.Start, host: r.Host, session: r.Session}
+// tree finds the run's processes, whoever started them.
+func (r run) tree() machine.Tree {
+	return machine.Tree{Cgroup: r.Cgroup, PID: r.PID, Start: r.Start,
+		Mark: []string{envHost + "=" + r.Host, envSession + "=" + strconv.FormatUint(r.Session, 10)}}
 }
 
 // KillLeftover ends what a dead agent left running for the host whose directory
-// dir is, waits until no process of it lives, and removes the record. Nothing
-// recorded is no error. A record of an earlier boot names nothing that could
-// live. An unreadable record is an error: what it named may still run.
-func KillLeftover(ctx context.Context, dir string) error {
+// dir is, waits until no process of it lives, and removes the record. A cgroup
+// of m is ended through m; a nil m ends what this process may. Nothing recorded
+// is no error. A record of an earlier boot names nothing that could live. An
+// unreadable record is an error: what it named may still run.
+func KillLeftover(ctx context.Context, m Machine, dir string) error {
 	r, ok, err := readRun(dir)
 	if err != nil || !ok {
 		return err
 	}
-	boot, err := bootID()
+	boot, err := machine.BootID()
 	if err != nil {
 		return err
 	}
 	if r.BootID == boot {
-		if err := r.tree().end(ctx); err != nil {
+		if err := r.end(ctx, m); err != nil {
 			return fmt.Errorf("leftover run of %s: %w", r.Host, err)
 		}
 	}
 	return removeRun(dir)
+}
+
+func (r run) end(ctx context.Context, m Machine) error {
+	if m != nil && r.Cgroup != "" && m.Cgroup(r.Host) == r.Cgroup {
+		return m.End(ctx, r.Host)
+	}
+	return r.tree().End(ctx)
 }
 
 func readRun(dir string) (run, bool, error) {
@@ -115,53 +126,4 @@ func removeRun(dir string) error {
 		return err
 	}
 	return nil
-}
-
-// A tree is every process of one run, found by its cgroup or, without one, by
-// the process group that its first process leads.
-type tree struct {
-	cgroup  string
-	pid     int
-	start   uint64
-	host    string
-	session uint64
-}
-
-const emptyEvery = 5 * time.Millisecond
-
-// end kills the tree until no process of it lives, and removes its cgroup. What
-// cannot be read counts as alive. Its error is the last one when ctx ended.
-func (t tree) end(ctx context.Context) error {
-	tick := time.NewTicker(emptyEvery)
-	defer tick.Stop()
-	for {
-		empty, err := t.empty()
-		if err == nil && empty {
-			return t.remove()
-		}
-		if err == nil {
-			err = t.kill()
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("processes may still live: %w", errors.Join(ctx.Err(), err))
-		case <-tick.C:
-		}
-	}
-}
-
-// awaitEmpty waits until no process of the tree lives; false if done came first.
-func (t tree) awaitEmpty(done <-chan time.Time) bool {
-	tick := time.NewTicker(emptyEvery)
-	defer tick.Stop()
-	for {
-		if empty, err := t.empty(); err == nil && empty {
-			return true
-		}
-		select {
-		case <-done:
-			return false
-		case <-tick.C:
-		}
-	}
 }

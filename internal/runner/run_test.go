@@ -35,7 +35,7 @@ func TestARunRecordThatNamesNothingCertainIsAnError(t *testing.T) {
 			dir, r := t.TempDir(), inGroup
 			change(&r)
 			require.NoError(t, writeRun(dir, r))
-			require.Error(t, KillLeftover(t.Context(), dir))
+			require.Error(t, KillLeftover(t.Context(), nil, dir))
 			require.FileExists(t, dir+"/"+runFile)
 		})
 	}

@@ -94,9 +94,10 @@ func (w *Worker) fenceLoop(ctx context.Context) error {
 	}
 }
 
-// sweep fences what is terminated, and finds what was declared lost. It costs
-// one GET of the roster, one describe for each box of the region that is not
-// fenced, and one GET for each quarantined one that is not known to be gone.
+// sweep fences what is terminated, finds what was declared lost, and has the
+// draining boxes emptied. It costs one GET of the roster, one describe for each
+// box of the region that is not fenced, one GET for each quarantined one that is
+// not known to be gone, and one for each that drains since the last sweep.
 func (w *Worker) sweep(ctx context.Context) error {
 	if err := w.clockOff(); err != nil {
 		return err // a fence holds the time that it was observed at, for ever
@@ -109,6 +110,7 @@ func (w *Worker) sweep(ctx context.Context) error {
 	if !ok || self.State != roster.Active || self.Enrollment != w.self.Enrollment {
 		return fmt.Errorf("%w: this worker's entry is not active: it fences nothing", roster.ErrNotSelf)
 	}
+	w.empty(ctx, snap)
 	var group errgroup.Group
 	group.SetLimit(w.set.Parallel)
 	for ref := range snap.Boxes {
@@ -190,16 +192,22 @@ func (w *Worker) describe(ctx context.Context, box, self roster.Box) error {
 	return nil
 }
 
-// found queues what ran on a box that is gone: the hosts of its last edges file,
-// and those that this worker saw there. The sweep of all claims finds the rest.
+// found queues what ran on a box that is gone.
 func (w *Worker) found(ctx context.Context, e termfence.Evidence) {
 	w.gone.put(e)
-	file, err := placement.Read(ctx, w.control, e.Box())
+	w.queueHostsOf(ctx, e.Box())
+	w.requeue()
+}
+
+// queueHostsOf queues the hosts of a box's last edges file. Those that this
+// worker saw there are queued again on each sweep of the boxes, and the sweep of
+// all claims finds the rest.
+func (w *Worker) queueHostsOf(ctx context.Context, box string) {
+	file, err := placement.Read(ctx, w.control, box)
 	if err != nil && !errors.Is(err, objstore.ErrNotFound) {
-		w.log.Warn("read the last edges file of a box that is gone", "about", e.Box(), "err", err)
+		w.log.Warn("read the last edges file of a box that is to be left", "about", box, "err", err)
 	}
 	for host := range file.Edges.Hosts {
 		w.queue.add(host)
 	}
-	w.requeue()
 }

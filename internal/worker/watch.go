@@ -23,7 +23,7 @@ const (
 
 // watch finds the hosts whose claims changed: those that the region's file
 // names, and all of them where it has a hole and on a slow sweep. Running
-// operations, and hosts on boxes that are gone, are queued again on every sweep
+// operations, and hosts on boxes that are gone or drain, are queued again on every sweep
 // of the boxes.
 func (w *Worker) watch(ctx context.Context) error {
 	poll := regionfile.Watcher{Store: w.control, Region: w.set.Region}
@@ -58,7 +58,7 @@ func (w *Worker) watch(ctx context.Context) error {
 }
 
 // requeue queues every host that has something to be driven, as far as this
-// worker has seen: its relocation runs, or its box is gone.
+// worker has seen: its relocation runs, or its box is gone or to be emptied.
 func (w *Worker) requeue() {
 	for _, host := range w.claims.hosts(w.concerns) {
 		w.queue.add(host)
@@ -69,5 +69,6 @@ func (w *Worker) concerns(c *hostclaim.Claim) bool {
 	if c.Holder == nil || c.Holder.Region != w.set.Region {
 		return false
 	}
-	return c.Op.Kind == hostclaim.Relocating || (c.Op.Kind == hostclaim.Serving && w.gone.has(c.Op.Exec))
+	left := w.gone.has(c.Op.Exec) || w.draining.has(c.Op.Exec)
+	return c.Op.Kind == hostclaim.Relocating || c.Op.Kind == hostclaim.Serving && left
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/carlosframework/regionha/internal/proof"
 	"github.com/carlosframework/regionha/internal/regionfile"
 	"github.com/carlosframework/regionha/internal/serve"
+	"github.com/carlosframework/regionha/internal/survey"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/storetest"
 	"github.com/carlosframework/regionha/objstore/storeurl"
@@ -61,13 +62,14 @@ type Worker struct {
 	internal     net.Listener
 	internalAddr string
 
-	survey  surveyor
-	gone    gone
-	claims  index
-	queue   queue
-	hurry   chan struct{} // describe every box now
-	ownWork chan struct{} // never signalled: the worker's edges file does not change
-	clocked atomic.Int64  // how far this clock is off, in nanoseconds
+	survey   *survey.Surveyor
+	gone     gone
+	draining draining
+	claims   index
+	queue    queue
+	hurry    chan struct{} // describe every box now
+	ownWork  chan struct{} // never signalled: the worker's edges file does not change
+	clocked  atomic.Int64  // how far this clock is off, in nanoseconds
 
 	compared     chan struct{} // closed once the clock was compared with the store's
 	compareFirst sync.Once
@@ -115,11 +117,13 @@ func (w *Worker) work(ctx context.Context) error {
 	w.relocate = &hostrelocate.Worker{
 		Control: w.control, Data: data, Region: w.set.Region, Roster: w.roster, PinDelay: w.set.PinDelay, Skew: announce.ClockLimit,
 		Self: hostclaim.Member{Box: w.self.Ref, Enrollment: w.self.Enrollment}, Changed: w.changed,
+		Gone: w.gone.get,
 	}
 	w.fences = termfence.Reader{Store: w.control, Roster: w.roster}
-	w.survey.worker = w
+	w.survey = w.surveyor()
+	w.relocate.Choose = w.survey.Choose
 	w.queue.open()
-	w.hints = hint.NewSender(hint.Sender{Secret: w.secret, Peers: w.survey.peers, Log: w.log,
+	w.hints = hint.NewSender(hint.Sender{Secret: w.secret, Peers: w.peers, Log: w.log,
 		Bump: func(ctx context.Context, hosts ...string) error {
 			return regionfile.Bump(ctx, w.control, w.set.Region, hosts...)
 		}})
@@ -231,12 +235,7 @@ func (w *Worker) readiness() error {
 	return w.clockOff()
 }
 
-func (w *Worker) hurryUp() {
-	select {
-	case w.hurry <- struct{}{}:
-	default:
-	}
-}
+func (w *Worker) hurryUp() { signal(w.hurry) }
 
 // index is the newest claim that this worker saw of each host. It only says
 // where to look: every step reads the claim again.

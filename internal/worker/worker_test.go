@@ -59,11 +59,11 @@ func region(t *testing.T) (*Worker, cloud, *memstore.Store) {
 	w.roster = roster.Open(s, private.Public().(ed25519.PublicKey), "s3://control")
 	w.self, _ = enroll(t, s).Box("worker")
 	w.fences = termfence.Reader{Store: s, Roster: w.roster}
-	w.survey.worker = w
+	w.survey = w.surveyor()
 	w.queue.open()
 	w.hints = hint.NewSender(hint.Sender{Secret: w.secret})
 	w.relocate = &hostrelocate.Worker{Control: s, Data: s, Region: "ie", Roster: w.roster, PinDelay: time.Second,
-		Self: hostclaim.Member{Box: "worker", Enrollment: w.self.Enrollment}, Changed: w.changed}
+		Self: hostclaim.Member{Box: "worker", Enrollment: w.self.Enrollment}, Changed: w.changed, Gone: w.gone.get, Choose: w.survey.Choose}
 	createHost(t, s)
 	return w, seen, s
 }
@@ -168,7 +168,7 @@ func TestAHostThatNoBoxMayBeGivenStaysAsItIs(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, turn.String(), "unplaced notes.demo.example")
 	require.Equal(t, hostclaim.Serving, claim(t, w).Op.Kind)
-	require.Greater(t, turn.Again, unplacedAfter, "its place is given to another host")
+	require.Greater(t, turn.Again, untilSwept, "its place is given to another host")
 }
 
 func TestAnUnreadableFenceStopsTheStep(t *testing.T) {
@@ -232,14 +232,15 @@ func TestABoxThatWasFoundGoneSinceTheSurveyIsNoTarget(t *testing.T) {
 	seen["i-box-1"] = state("terminated")
 	publish(t, w, "box-2")
 	require.NoError(t, w.sweep(t.Context()))
-	target, err := w.survey.choose(t.Context(), claim(t, w))
+	target, ok, err := w.survey.Choose(t.Context(), claim(t, w), nil)
 	require.NoError(t, err)
-	require.Equal(t, "box-2", target)
+	require.True(t, ok)
+	require.Equal(t, hostclaim.Member{Box: "box-2", Enrollment: "enr-box-2"}, target)
 	seen["i-box-2"] = state("terminated")
 	require.NoError(t, w.sweep(t.Context()))
-	target, err = w.survey.choose(t.Context(), claim(t, w))
+	_, ok, err = w.survey.Choose(t.Context(), claim(t, w), nil)
 	require.NoError(t, err)
-	require.Empty(t, target)
+	require.False(t, ok)
 }
 
 // TestAnOperationThatCannotGoOnKeepsNoOtherOut: its target never acknowledges,
@@ -261,8 +262,8 @@ func TestAnOperationThatCannotGoOnKeepsNoOtherOut(t *testing.T) {
 		w.queue.add("other.example")
 		time.Sleep(2 * patience)
 		w.queue.mu.Lock()
-		require.Zero(t, w.queue.state["other.example"], "it was driven")
-		require.NotZero(t, w.queue.state[host], "and this one still is")
+		require.Nil(t, w.queue.hosts["other.example"], "it was driven")
+		require.NotNil(t, w.queue.hosts[host], "and this one still is")
 		w.queue.mu.Unlock()
 		cancel()
 		loops.Wait()

@@ -27,6 +27,7 @@ const (
 	OpGetVersion    Op = "get-version"
 	OpDeleteVersion Op = "delete-version"
 	OpCopyVersion   Op = "copy-version"
+	OpCopy          Op = "copy"
 )
 
 // Request is what the store was asked, before it is carried out.
@@ -134,7 +135,7 @@ func (s *Store) arrive(ctx context.Context, r Request) (Fault, error) {
 	if err := ctx.Err(); err != nil {
 		return fault, err
 	}
-	reads := r.Op != OpPut && r.Op != OpCopyVersion && r.Op != OpDeleteVersion
+	reads := r.Op != OpPut && r.Op != OpCopyVersion && r.Op != OpCopy && r.Op != OpDeleteVersion
 	if fault == Lose || reads && fault == LoseAnswer {
 		return fault, ErrInjected
 	}

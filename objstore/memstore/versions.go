@@ -3,6 +3,7 @@ package memstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -11,7 +12,10 @@ import (
 	"github.com/carlosframework/regionha/objstore"
 )
 
-var _ objstore.Versioned = (*Store)(nil)
+var (
+	_ objstore.Versioned = (*Store)(nil)
+	_ objstore.Copier    = (*Store)(nil)
+)
 
 // ListVersions implements [objstore.Versioned].
 func (s *Store) ListVersions(ctx context.Context, prefix string) iter.Seq2[objstore.Info, error] {
@@ -81,6 +85,45 @@ func (s *Store) CopyVersion(ctx context.Context, src, id, dst string) (objstore.
 		return objstore.Info{}, fmt.Errorf("copy %s version %s to %s: %w: %w", src, id, dst, objstore.ErrUnknown, ErrInjected)
 	}
 	return info, nil
+}
+
+// Copy implements [objstore.Copier].
+func (s *Store) Copy(ctx context.Context, src objstore.Info, dst string) (objstore.Info, error) {
+	if err := errors.Join(objstore.CheckKey(src.Key), objstore.CheckKey(dst)); err != nil {
+		return objstore.Info{}, fmt.Errorf("copy: %w", err)
+	}
+	fault, err := s.arrive(ctx, Request{Op: OpCopy, Key: dst, Version: src.VersionID, Cond: objstore.Always()})
+	if err != nil {
+		return objstore.Info{}, fmt.Errorf("copy %s to %s: %w: %w", src.Key, dst, objstore.ErrUnknown, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, err := s.exactly(src)
+	if err != nil {
+		return objstore.Info{}, fmt.Errorf("copy %s to %s: %w", src.Key, dst, err)
+	}
+	info := s.store(dst, v.body, objstore.Always())
+	if fault == LoseAnswer {
+		return objstore.Info{}, fmt.Errorf("copy %s to %s: %w: %w", src.Key, dst, objstore.ErrUnknown, ErrInjected)
+	}
+	return info, nil
+}
+
+// exactly finds what src names. The caller holds the lock.
+func (s *Store) exactly(src objstore.Info) (v version, err error) {
+	vs := s.versions[src.Key]
+	switch {
+	case len(vs) == 0:
+		return v, objstore.ErrNotFound
+	case src.VersionID == "":
+		v = vs[len(vs)-1]
+	default:
+		v, err = s.version(src.Key, src.VersionID)
+	}
+	if err == nil && v.ETag != src.ETag {
+		err = fmt.Errorf("%w: it is %s, wanted %s", objstore.ErrConflict, v.ETag, src.ETag)
+	}
+	return v, err
 }
 
 // version finds one version. The caller holds the lock.

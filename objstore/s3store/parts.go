@@ -51,27 +51,41 @@ func (s *Store) upload(ctx context.Context, key string, r io.ReadSeeker, size in
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return objstore.Info{}, fmt.Errorf("rewind body: %w", err)
 	}
-	created, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
-		Bucket:            aws.String(s.bucket),
-		Key:               aws.String(s.prefix + key),
-		ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
-	})
+	id, err := s.begin(ctx, key, types.ChecksumAlgorithmCrc32)
 	if err != nil {
 		return objstore.Info{}, unconditional(err)
 	}
 	defer func() {
 		if err != nil {
-			s.abort(ctx, key, created.UploadId)
+			s.abort(ctx, key, id)
 		}
 	}()
-	parts, err := s.uploadParts(ctx, key, created.UploadId, r, size)
+	parts, err := s.uploadParts(ctx, key, id, r, size)
 	if err != nil {
 		return objstore.Info{}, unconditional(err)
 	}
+	return s.complete(ctx, key, id, parts, size, cond)
+}
+
+// begin starts an upload in parts, each of which carries this checksum.
+func (s *Store) begin(ctx context.Context, key string, sum types.ChecksumAlgorithm) (id *string, err error) {
+	created, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
+		Bucket:            aws.String(s.bucket),
+		Key:               aws.String(s.prefix + key),
+		ChecksumAlgorithm: sum,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return created.UploadId, nil
+}
+
+// complete makes an object of size bytes of the parts, under cond.
+func (s *Store) complete(ctx context.Context, key string, id *string, parts []types.CompletedPart, size int64, cond objstore.Condition) (objstore.Info, error) {
 	in := &s3.CompleteMultipartUploadInput{
 		Bucket:          aws.String(s.bucket),
 		Key:             aws.String(s.prefix + key),
-		UploadId:        created.UploadId,
+		UploadId:        id,
 		MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 	}
 	in.IfMatch, in.IfNoneMatch = headers(cond)
@@ -89,15 +103,19 @@ func (s *Store) upload(ctx context.Context, key string, r io.ReadSeeker, size in
 	}, nil
 }
 
+// partSize is the size of the parts of a body of size bytes; the last may be
+// shorter.
+func partSize(size int64) int64 { return max(smallestPart, (size+mostParts-1)/mostParts) }
+
 // uploadParts sends the body's parts, a few at a time.
 func (s *Store) uploadParts(ctx context.Context, key string, upload *string, r io.Reader, size int64) ([]types.CompletedPart, error) {
-	partSize := max(smallestPart, (size+mostParts-1)/mostParts)
-	parts := make([]types.CompletedPart, (size+partSize-1)/partSize)
+	part := partSize(size)
+	parts := make([]types.CompletedPart, (size+part-1)/part)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(partsAtOnce)
 	var readErr error
 	for i := range parts {
-		body := make([]byte, min(partSize, size-int64(i)*partSize))
+		body := make([]byte, min(part, size-int64(i)*part))
 		if _, readErr = io.ReadFull(r, body); readErr != nil {
 			break
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -61,7 +60,7 @@ func (s *Store) CopyVersion(ctx context.Context, src, version, dst string) (objs
 	out, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket:     aws.String(s.bucket),
 		Key:        aws.String(s.prefix + dst),
-		CopySource: aws.String(s.bucket + "/" + escapePath(s.prefix+src) + "?versionId=" + url.QueryEscape(version)),
+		CopySource: s.copySource(src, version),
 	})
 	if err == nil && out.CopyObjectResult == nil {
 		err = errors.New("the server's answer describes no copy")

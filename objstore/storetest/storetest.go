@@ -53,7 +53,7 @@ type check struct {
 
 // all lists the checks in the order in which they run.
 func all() []check {
-	return slices.Concat(conditions, races, reading, listings, keys, bodies, versionChecks, settling, notes)
+	return slices.Concat(conditions, races, reading, listings, keys, bodies, versionChecks, copyChecks, settling, notes)
 }
 
 // bench is what a check works on: a store, and a prefix of its own.
