@@ -51,18 +51,33 @@ func (s *Surveyor) choose(ctx context.Context, c *hostclaim.Claim, exclude []str
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.look == nil || time.Since(s.look.At) >= lookFor {
-		look, err := s.Reader.Look(ctx)
-		if err != nil {
-			return hostclaim.Member{}, err
-		}
-		s.look = look
+	if err := s.refresh(ctx); err != nil {
+		return hostclaim.Member{}, err
 	}
 	chosen, err := s.look.Choose(Want(c, rec.Pool, s.SecretFP, exclude), c.Host, App(h))
 	if err == nil {
 		s.look.give(chosen.Box, App(h))
 	}
 	return chosen, err
+}
+
+// Refresh looks again, unless the last look still serves its pass.
+func (s *Surveyor) Refresh(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refresh(ctx)
+}
+
+// refresh is [Surveyor.Refresh] for who holds mu.
+func (s *Surveyor) refresh(ctx context.Context) error {
+	if s.look != nil && time.Since(s.look.At) < lookFor {
+		return nil
+	}
+	look, err := s.Reader.Look(ctx)
+	if err == nil {
+		s.look = look
+	}
+	return err
 }
 
 // Edges is every edges file as of the last look; the zero Snapshot before it.

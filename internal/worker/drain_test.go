@@ -18,7 +18,7 @@ import (
 // drained is a region whose first box is to be emptied, and has been looked at.
 func drained(t *testing.T, targets ...string) (*Worker, cloud) {
 	w, seen, _ := region(t)
-	for _, ref := range targets {
+	for _, ref := range append([]string{"box-1"}, targets...) {
 		publish(t, w, ref)
 	}
 	edit(t, w, "box-1", func(b *roster.Box) { b.Draining = true })
@@ -72,6 +72,21 @@ func TestAHostThatCannotBeDrainedIsUnplacedAndTriedAgain(t *testing.T) {
 	turn, err = w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	require.NotEmpty(t, turn.Did)
+}
+
+// A drain that its source could not end would only wait to be cancelled.
+func TestNoDrainBeginsOffABoxThatCannotProveAStop(t *testing.T) {
+	w, _ := drained(t, "box-2")
+	old, err := placement.Read(t.Context(), w.control, "box-1")
+	require.NoError(t, err)
+	next := old.Edges
+	next.Capabilities = []string{placement.CapabilityRegionHA}
+	_, err = placement.Publish(t.Context(), w.control, old, next)
+	require.NoError(t, err)
+	turn, err := w.stepHost(t.Context(), host)
+	require.NoError(t, err)
+	require.Equal(t, "unplaced notes.demo.example: its box is draining and refused: box-1 does not say that it can prove a stop", turn.String())
+	require.Equal(t, hostclaim.Serving, claim(t, w).Op.Kind)
 }
 
 // TestADrainingBoxsHostsAreFoundInItsEdgesFile: this worker never saw a claim.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/placement"
 )
 
 // maxQueued bounds the queue; what does not fit is found by the next sweep.
@@ -209,6 +211,7 @@ func (w *Worker) stepHost(ctx context.Context, host string) (hostrelocate.Turn, 
 	c := o.Claim
 	switch evidence, fenced := w.gone.get(c.Op.Exec); {
 	case c.Op.Kind == hostclaim.Relocating:
+		w.findPeers(ctx, c)
 		return w.relocate.Step(ctx, o)
 	case !w.relocate.Serves(c, c.Op.Exec):
 		return hostrelocate.Turn{}, nil
@@ -218,6 +221,9 @@ func (w *Worker) stepHost(ctx context.Context, host string) (hostrelocate.Turn, 
 		})
 	case w.draining.has(c.Op.Exec):
 		return w.place(ctx, o, "its box is draining", func(to hostclaim.Member) (hostrelocate.Turn, error) {
+			if err := w.mayRelease(c.Op.Exec); err != nil {
+				return hostrelocate.Turn{}, err
+			}
 			return w.relocate.Drain(ctx, o, hostclaim.Drain, to)
 		})
 	}
@@ -243,4 +249,14 @@ func (w *Worker) place(ctx context.Context, o hostclaim.Observed, why string, st
 
 func unplaced(host, why, but string) hostrelocate.Turn {
 	return hostrelocate.Turn{Waits: fmt.Sprintf("unplaced %s: %s and %s", host, why, but), Again: 2 * untilSwept}
+}
+
+// mayRelease refuses to begin a drain that would have to be cancelled: only a
+// box that can prove that it stopped can give a host up.
+func (w *Worker) mayRelease(box string) error {
+	file, _ := w.survey.Edges().File(box)
+	if !slices.Contains(file.Edges.Capabilities, placement.CapabilityRelease) {
+		return fmt.Errorf("%w: %s does not say that it can prove a stop", hostrelocate.ErrRefused, box)
+	}
+	return nil
 }

@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"context"
 	"slices"
 
+	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/survey"
 )
 
@@ -22,4 +24,15 @@ func (w *Worker) peers(refs []string) []string {
 		}
 	}
 	return list
+}
+
+// findPeers learns where the boxes are reached that a relocation is about to
+// wake, as it starts: not in its cut. Without it they find out by themselves.
+func (w *Worker) findPeers(ctx context.Context, c *hostclaim.Claim) {
+	if c.Op.Phase != hostclaim.Starting && len(w.survey.Edges().Files) > 0 {
+		return
+	}
+	if err := w.survey.Refresh(ctx); err != nil {
+		w.log.Warn("find out where the boxes are reached", "err", err)
+	}
 }

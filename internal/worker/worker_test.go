@@ -99,7 +99,7 @@ func createHost(t *testing.T, s *memstore.Store) {
 // publish gives a box a fresh edges file.
 func publish(t *testing.T, w *Worker, ref string) {
 	_, err := placement.Publish(t.Context(), w.control, placement.Published{}, placement.Edges{Box: ref, Region: "ie",
-		Address: "127.0.0.1:1", Internal: "127.0.0.1:2", Protocol: roster.Protocol, Capabilities: []string{placement.CapabilityRegionHA},
+		Address: "127.0.0.1:1", Internal: "127.0.0.1:2", Protocol: roster.Protocol, Capabilities: []string{placement.CapabilityRegionHA, placement.CapabilityRelease},
 		Accepting: true, SecretsKeyFP: w.secret.Fingerprint(), At: time.Now().UTC()})
 	require.NoError(t, err)
 }
