@@ -2,19 +2,15 @@ package stoptest
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-var cgroups atomic.Int64
 
 // Cgroup makes a cgroup v2 of the test's own, and kills what is in it and removes
 // it when the test ends. Without root or without cgroup v2 the test is skipped.
@@ -23,8 +19,9 @@ func Cgroup(tb testing.TB) string {
 	if os.Geteuid() != 0 {
 		tb.Skip("not root")
 	}
-	dir := filepath.Join(mount(tb), fmt.Sprintf("stoptest-%d-%d", os.Getpid(), cgroups.Add(1)))
-	require.NoError(tb, os.Mkdir(dir, 0o755))
+	dir, err := os.MkdirTemp(mount(tb), "stoptest-") // a number says nothing: every test binary may be number 1
+	require.NoError(tb, err)
+	require.NoError(tb, os.Chmod(dir, 0o755))
 	tb.Cleanup(func() { remove(tb, dir) })
 	return dir
 }

@@ -1,0 +1,99 @@
+package stopevidence
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// made is a directory with these files, open as the kernel's is. A name that ends
+// in a slash is a directory.
+func made(t *testing.T, files map[string]string) int {
+	t.Helper()
+	dir := t.TempDir()
+	for name, body := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		if name[len(name)-1] == '/' {
+			require.NoError(t, os.MkdirAll(path, 0o700))
+			continue
+		}
+		require.NoError(t, os.WriteFile(path, []byte(body), 0o600))
+	}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	return fd
+}
+
+func TestADirectoryThatIsNoProcIsRefused(t *testing.T) {
+	require.ErrorContains(t, checkProc(made(t, map[string]string{"self/status": ""})), "file system type")
+}
+
+func TestMoreDescriptorsThanAHostHasAreRefused(t *testing.T) {
+	s := Subject{Cgroup: "/sys/fs/cgroup/x", Database: "/data/app.db", Known: make([]Descriptor, maxKnown+1)}
+	require.ErrorContains(t, checkSubject(s, nil), "expected at most")
+	s.Known = s.Known[:maxKnown]
+	require.NoError(t, checkSubject(s, nil))
+	require.ErrorContains(t, checkSubject(s, make([]Descriptor, maxKnown+1)), "expected at most")
+}
+
+func TestAStatOrALoadThatIsCutShortIsAnError(t *testing.T) {
+	for _, body := range []string{"", "7 app", "7 )app( S", "7 (app) S 1 7"} {
+		_, err := readStat(made(t, map[string]string{"stat": body}), "stat")
+		require.Error(t, err, "%q", body)
+	}
+	_, err := lastPID(made(t, map[string]string{"loadavg": "0.00 0.00 0.00 1/100"}))
+	require.ErrorContains(t, err, "4 fields")
+}
+
+func TestATaskThatIsNotThereIsNotTheSame(t *testing.T) {
+	_, err := same(kcmpFiles, os.Getpid(), 1<<22+1, 0)
+	require.ErrorIs(t, err, unix.ESRCH)
+}
+
+func TestADirectoryThatIsNotThereIsNotEmpty(t *testing.T) {
+	err := newList().each(made(t, nil), "task", func(int, string) error { return nil })
+	require.ErrorIs(t, err, unix.ENOENT)
+}
+
+func TestALinkThatLeadsNowhereIsClosed(t *testing.T) {
+	dir := made(t, nil)
+	require.NoError(t, unix.Symlinkat("/data/app.db (deleted)", dir, "7"))
+	l := newLooker(newScan(-1, Subject{Database: "/data/app.db"}, nil))
+	l.deleted["/data/app.db (deleted)"] = true
+	_, _, ours, err := l.match(dir, "7")
+	require.ErrorIs(t, err, unix.ENOENT)
+	require.False(t, ours)
+}
+
+// TestWhatCannotBeReadOfAProcessIsAnError, each part of it alone.
+func TestWhatCannotBeReadOfAProcessIsAnError(t *testing.T) {
+	whole := map[string]string{"7/fd/": "", "7/maps": "", "7/task/": ""}
+	look := func(change map[string]string, without ...string) error {
+		files := map[string]string{}
+		for name, body := range whole {
+			files[name] = body
+		}
+		for _, name := range without {
+			delete(files, name)
+		}
+		for name, body := range change {
+			files[name] = body
+		}
+		return newLooker(newScan(made(t, files), Subject{Database: "/data/app.db"}, nil)).process(7)
+	}
+	require.NoError(t, look(nil))
+	require.ErrorIs(t, look(map[string]string{"7/fd": "no directory"}, "7/fd/"), unix.ENOTDIR)
+	require.ErrorIs(t, look(map[string]string{"7/maps/": ""}, "7/maps"), unix.EISDIR)
+	require.ErrorContains(t, look(map[string]string{"7/task/x": ""}), "task x")
+}
+
+func TestASubjectWhosePlaceCannotBeReadIsAnError(t *testing.T) {
+	s := newScan(made(t, nil), Subject{Database: "/dev/null/app.db"}, nil)
+	_, err := s.pass(t.Context())
+	require.ErrorIs(t, err, unix.ENOTDIR)
+}
