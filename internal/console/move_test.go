@@ -67,12 +67,12 @@ func (d *deployment) carry(t *testing.T, pause func()) {
 	step(hostclaim.JournalRelease(op, hostclaim.Release{Box: source.Box, Enrollment: source.Enrollment, Session: h.Session,
 		Final: final, Receipt: receipt.Ref().Key, ReceiptSHA256: receipt.Ref().SHA256}))
 	c = step(hostclaim.PinAfterRelease(op, receipt, hostclaim.Member{}, now()))
-	c = step(hostclaim.JournalPin(op, hostclaim.Pin{Key: hostclaim.PinKey(c.Host, op, c.Gen), SHA256: "d", ListedAt: now(),
+	step(hostclaim.JournalPin(op, hostclaim.Pin{Key: hostclaim.PinKey(c.Host, op, c.Gen), SHA256: "d", ListedAt: now(),
 		FilesSHA256: "f", Position: final}), hostclaim.ToInstalling(op, "p1", now()))
 	c = step(hostclaim.ToInstalled(op, hostclaim.PreparedAuthority{Generation: "p1", InstallManifest: h.Location + "/db/p1/install.json",
 		SHA256: "m", SnapshotTXID: 7, SourceFilesSeq: 3, FilesManifestSHA256: "n"}, now()))
 	target := d.member(t, "box-2")
-	c = step(hostclaim.RecordLocalInstall(op, hostclaim.LocalInstall{Box: target.Box, Enrollment: target.Enrollment,
+	step(hostclaim.RecordLocalInstall(op, hostclaim.LocalInstall{Box: target.Box, Enrollment: target.Enrollment,
 		InstallStamp: c.Op.Journal.InstallStamp, FilesManifest: h.Location + "/files/p1/manifest.json", SHA256: "n"}),
 		hostclaim.ToProbing(op, now()), hostclaim.BeginProbeAttempt(op, 1))
 	c = step(hostclaim.AdmitWriter(hostclaim.Admission{Op: op, Phase: hostclaim.Probing, Session: h.Session, Generation: h.Generation,
