@@ -49,22 +49,30 @@ func readCgroup(ctx context.Context, dir string) (cgroup, error) {
 		return cgroup{}, ignoreRemoved(err)
 	}
 	c := cgroup{populated: populated}
+	if err := c.walk(ctx, dir, maxCgroups); err != nil {
+		return cgroup{}, err
+	}
+	return c, nil
+}
+
+// walk counts a cgroup and all below it, at most so many.
+func (c *cgroup) walk(ctx context.Context, dir string, most int) error {
 	for left := []string{dir}; len(left) > 0; {
 		at := left[len(left)-1]
 		left = left[:len(left)-1]
 		below, err := c.add(at)
 		if err != nil {
-			return cgroup{}, err
+			return err
 		}
 		left = append(left, below...)
-		if c.groups+len(left) > maxCgroups {
-			return cgroup{}, fmt.Errorf("%s has more than %d cgroups", dir, maxCgroups)
+		if c.groups+len(left) > most {
+			return fmt.Errorf("%s has more than %d cgroups", dir, most)
 		}
 		if err := ctx.Err(); err != nil {
-			return cgroup{}, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func checkCgroup2(dir string) error {

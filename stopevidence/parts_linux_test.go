@@ -2,7 +2,10 @@ package stopevidence
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +45,7 @@ func TestMoreDescriptorsThanAHostHasAreRefused(t *testing.T) {
 }
 
 func TestAStatOrALoadThatIsCutShortIsAnError(t *testing.T) {
-	for _, body := range []string{"", "7 app", "7 )app( S", "7 (app) S 1 7"} {
+	for _, body := range []string{"", "7 (app) S 1 7", strings.Repeat("7 ", 30), ") (" + strings.Repeat(" 7", 30)} {
 		_, err := readStat(made(t, map[string]string{"stat": body}), "stat")
 		require.Error(t, err, "%q", body)
 	}
@@ -90,6 +93,30 @@ func TestWhatCannotBeReadOfAProcessIsAnError(t *testing.T) {
 	require.ErrorIs(t, look(map[string]string{"7/fd": "no directory"}, "7/fd/"), unix.ENOTDIR)
 	require.ErrorIs(t, look(map[string]string{"7/maps/": ""}, "7/maps"), unix.EISDIR)
 	require.ErrorContains(t, look(map[string]string{"7/task/x": ""}), "task x")
+}
+
+// TestTheTableOfAThreadThatCannotBeReadIsAnError: another process stands for a
+// thread with a table of its own.
+func TestTheTableOfAThreadThatCannotBeReadIsAnError(t *testing.T) {
+	other := exec.Command("sleep", "60")
+	require.NoError(t, other.Start())
+	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
+	me := strconv.Itoa(os.Getpid()) + "/"
+	proc := made(t, map[string]string{me + "fd/": "", me + "maps": "", me + "task/" + strconv.Itoa(other.Process.Pid) + "/fd": "no directory"})
+	err := newLooker(newScan(proc, Subject{Database: "/data/app.db"}, nil)).process(os.Getpid())
+	require.ErrorIs(t, err, unix.ENOTDIR)
+}
+
+func TestMoreCgroupsThanAHostHasAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".", "a", "a/b"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name, "cgroup.procs"), []byte("7\n"), 0o600))
+	}
+	var c cgroup
+	require.NoError(t, c.walk(t.Context(), dir, 3))
+	require.Equal(t, cgroup{members: 3, groups: 3}, c)
+	require.ErrorContains(t, new(cgroup).walk(t.Context(), dir, 2), "more than 2 cgroups")
 }
 
 func TestASubjectWhosePlaceCannotBeReadIsAnError(t *testing.T) {
