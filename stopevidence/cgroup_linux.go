@@ -49,10 +49,8 @@ func readCgroup(ctx context.Context, dir string) (cgroup, error) {
 		return cgroup{}, ignoreRemoved(err)
 	}
 	c := cgroup{populated: populated}
-	if err := c.walk(ctx, dir, maxCgroups); err != nil {
-		return cgroup{}, err
-	}
-	return c, nil
+	err = c.walk(ctx, dir, maxCgroups)
+	return c, err
 }
 
 // walk counts a cgroup and all below it, at most so many.

@@ -1,6 +1,7 @@
 package stopevidence
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,6 +94,25 @@ func TestWhatCannotBeReadOfAProcessIsAnError(t *testing.T) {
 	require.ErrorIs(t, look(map[string]string{"7/fd": "no directory"}, "7/fd/"), unix.ENOTDIR)
 	require.ErrorIs(t, look(map[string]string{"7/maps/": ""}, "7/maps"), unix.EISDIR)
 	require.ErrorContains(t, look(map[string]string{"7/task/x": ""}), "task x")
+}
+
+// TestAHolderThatCannotBeNamedIsAnError, by its descriptor and by its mapping.
+func TestAHolderThatCannotBeNamedIsAnError(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "app.db")
+	require.NoError(t, os.WriteFile(database, nil, 0o600))
+	f, _, err := statPath(database)
+	require.NoError(t, err)
+	maps := fmt.Sprintf("1000-2000 r--s 00000000 fe:00 %d %s\n", f.ino, database)
+	for link, files := range map[string]map[string]string{
+		"7/fd/3":                {"7/fd/": "", "7/maps": "", "7/task/": "", "7/stat/": ""},
+		"7/map_files/1000-2000": {"7/fd/": "", "7/maps": maps, "7/map_files/": "", "7/task/": "", "7/stat/": ""},
+	} {
+		proc := made(t, files)
+		require.NoError(t, unix.Symlinkat(database, proc, link))
+		s := newScan(proc, Subject{Database: database}, nil)
+		require.NoError(t, s.locate())
+		require.ErrorIs(t, newLooker(s).process(7), unix.EISDIR, link)
+	}
 }
 
 // TestTheTableOfAThreadThatCannotBeReadIsAnError: another process stands for a
