@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -34,6 +35,7 @@ type Agent struct {
 	secret  boxauth.Secret
 	bootID  string
 	machine runner.Machine // nil: apps run in process groups only
+	looked  atomic.Bool    // a look at the machine was complete
 
 	control, data storeurl.Store
 	roster        *roster.Directory

@@ -57,7 +57,7 @@ func (a *Agent) edges() placement.Edges {
 		Protocol: roster.Protocol, Capabilities: []string{placement.CapabilityRegionHA}, Accepting: true,
 		SecretsKeyFP: a.secret.Fingerprint(), At: time.Now().UTC(), Hosts: map[string]placement.Host{},
 	}
-	if a.machine != nil { // it sees whether a writer has stopped
+	if a.canRelease() {
 		e.Capabilities = append(e.Capabilities, placement.CapabilityRelease)
 	}
 	for _, h := range a.rows() {

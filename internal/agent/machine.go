@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/carlosframework/regionha/internal/machine"
 	"github.com/carlosframework/regionha/internal/roothelper"
@@ -38,4 +40,25 @@ func (a *Agent) openMachine(ctx context.Context) (runner.Machine, error) {
 	}
 	a.log.Warn(`the agent is root, and so is every app: run "agent helper" as root, and the agent as another user`)
 	return own, nil
+}
+
+// tryWithin bounds a look that only asks whether one can be complete.
+const tryWithin = 10 * time.Second
+
+// canRelease reports whether a look at this machine can be complete, as every
+// release needs: it once was. Where one process may not be read none can be, and
+// a drain is refused before it begins.
+func (a *Agent) canRelease() bool {
+	if a.machine == nil || a.looked.Load() {
+		return a.machine != nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tryWithin)
+	defer cancel()
+	nobody := stopevidence.Subject{Database: filepath.Join(a.set.DataDir, "hosts", "none", "db", "app.db")}
+	_, err := a.machine.WritersStopped(ctx, "none", nobody, nil)
+	if err != nil {
+		a.log.Warn("no host can be drained from this box: a look at the machine is not complete", "err", err)
+	}
+	a.looked.Store(err == nil)
+	return err == nil
 }

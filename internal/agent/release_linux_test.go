@@ -14,6 +14,7 @@ import (
 	"github.com/carlosframework/regionha/hostrelocate"
 	"github.com/carlosframework/regionha/internal/machine"
 	"github.com/carlosframework/regionha/objstore/memstore"
+	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/stopevidence"
 )
 
@@ -214,6 +215,18 @@ func TestABoxThatCannotProveAStopTakesNoPartInADrain(t *testing.T) {
 	require.Empty(t, b.claim().Op.Journal.Acks["box-1"])
 	local, _ := b.local()
 	require.True(t, local.Ready)
+}
+
+// TestABoxSaysThatItCanReleaseOnceALookWasComplete, so that no drain begins that
+// it would have to refuse.
+func TestABoxSaysThatItCanReleaseOnceALookWasComplete(t *testing.T) {
+	b := newBench(t)
+	b.machine.err = stopevidence.ErrIncomplete
+	require.NotContains(t, b.agent.edges().Capabilities, placement.CapabilityRelease)
+	b.machine.err = nil
+	require.Contains(t, b.agent.edges().Capabilities, placement.CapabilityRelease)
+	b.agent.machine = nil
+	require.NotContains(t, b.agent.edges().Capabilities, placement.CapabilityRelease)
 }
 
 // TestAHostWhoseSessionEndedIsReleasedAtItsEnd without anything being opened or
