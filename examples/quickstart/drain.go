@@ -36,7 +36,7 @@ func (r *region) drain(ctx context.Context) (moves, error) {
 	}
 	via := r.peer(from.box)
 	w := newWriter(newClient(via.address("ingress")), "moved", heldWithin)
-	r.say("writing to %s through %s, %s between notes, and moving it %d times", hostName, via.ref, noteEvery, r.opts.drains)
+	r.say("writing to %s through %s, %s between notes; drains to come: %d", hostName, via.ref, noteEvery, r.opts.drains)
 	if err := r.fill(ctx, w); err != nil {
 		return moves{}, err
 	}

@@ -35,7 +35,7 @@ func (m moves) print(t *teller) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("drains", "%d, %d agents killed meanwhile", len(m.each), m.kills)
+	row("drains", "%d; agents killed meanwhile: %d", len(m.each), m.kills)
 	row("unavailable for", "%s at the median, %s at most", seconds(m.median(func(m move) time.Duration { return m.gap })), seconds(m.unavailable))
 	row("writes acknowledged", "%d", len(m.notes))
 	row("lost", "%d", m.lostUndeclared)
