@@ -10,7 +10,8 @@
 // proven stopped), handed-over (pinned), built, installed, probed, serving.
 //
 // Beside it, in the same run and on the same store, restore-ms is a bare restore
-// of the very same database with nothing around it: what anybody has to wait for
-// who begins to fetch only when the old writer has stopped. A cut that grows with
-// the database as restore-ms does would be one that did not warm.
+// of the host's database as the run left it, with nothing around it, the fastest
+// of three: the least that anybody waits who begins to fetch only when the old
+// writer has stopped. A cut that grows with the database as restore-ms does would
+// be one that did not warm.
 package drain
