@@ -122,7 +122,7 @@ func TestDrainsBackAndForthUnderLoadFailNoRequest(t *testing.T) {
 
 	require.Empty(t, failed)
 	require.Zero(t, r.foreign)
-	require.Greater(t, len(sent), 300)
+	require.GreaterOrEqual(t, len(sent), 24, "a note of each client at least")
 	for _, note := range sent {
 		require.Equal(t, 1, r.notes[note], note)
 	}
