@@ -22,7 +22,7 @@ func TestABoxSeesItsOwnProcessesOnlyAndRestartsWhatWasKilled(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	p, err := ps.startMachine("box", nil, self, "/bin/sh", "-c", "ls -d /proc/[0-9]* >>"+out+"; echo run >>"+out+"; exec sleep 1000")
 	require.NoError(t, err)
-	sleeping := func(context.Context) (bool, error) { return p.runs(sleeper(t)) }
+	sleeping := func(context.Context) (bool, error) { return runs(t, p) }
 	require.NoError(t, until(t.Context(), time.Minute, "it sleeps", sleeping))
 	said, err := os.ReadFile(out)
 	require.NoError(t, err)

@@ -32,13 +32,14 @@ const (
 	filesEvery = time.Second
 )
 
-// client speaks to the app through one box's ingress.
+// client speaks to the app of one host through one box's ingress.
 type client struct {
+	host string
 	base string // http://address of the ingress
 	http http.Client
 }
 
-func newClient(address string) *client { return &client{base: "http://" + address} }
+func newClient(address, host string) *client { return &client{host: host, base: "http://" + address} }
 
 // call sends one request to the host and decodes the answer into out, where
 // that is not nil. An answer that is not want is an error.
@@ -47,7 +48,7 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, wan
 	if err != nil {
 		return err
 	}
-	req.Host = hostName
+	req.Host = c.host
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return err
@@ -111,6 +112,7 @@ type writer struct {
 	*client
 	prefix   string        // of every id
 	patience time.Duration // with one request
+	slower   int           // times the usual pace; 1 if zero
 
 	mu     sync.Mutex
 	sent   map[string]string // the sum of every note that was tried, by id
@@ -127,8 +129,9 @@ func newWriter(c *client, prefix string, patience time.Duration) *writer {
 // done is unknown, and the next has another id.
 func (w *writer) run(ctx context.Context) {
 	var group sync.WaitGroup
-	group.Go(func() { every(ctx, noteEvery, func() { w.failing(ctx, w.note(ctx, text(32))) }) })
-	group.Go(func() { every(ctx, fileEvery, func() { w.failing(ctx, w.file(ctx, random(fileBytes))) }) })
+	times := time.Duration(max(w.slower, 1))
+	group.Go(func() { every(ctx, times*noteEvery, func() { w.failing(ctx, w.note(ctx, text(32))) }) })
+	group.Go(func() { every(ctx, times*fileEvery, func() { w.failing(ctx, w.file(ctx, random(fileBytes))) }) })
 	group.Wait()
 }
 

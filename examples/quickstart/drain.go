@@ -27,7 +27,7 @@ const (
 // drain moves the host off its box on purpose, as often as was asked, while it
 // is written to, and judges what was seen.
 func (r *region) drain(ctx context.Context) (moves, error) {
-	from, err := r.home(ctx)
+	from, err := r.home(ctx, hostName)
 	if err != nil {
 		return moves{}, err
 	}
@@ -35,12 +35,12 @@ func (r *region) drain(ctx context.Context) (moves, error) {
 		return moves{skipped: why}, err
 	}
 	via := r.peer(from.box)
-	w := newWriter(newClient(via.address("ingress")), "moved", heldWithin)
+	w := newWriter(newClient(via.address("ingress"), hostName), "moved", heldWithin)
 	r.say("writing to %s through %s, %s between notes; drains to come: %d", hostName, via.ref, noteEvery, r.opts.drains)
 	if err := r.fill(ctx, w); err != nil {
 		return moves{}, err
 	}
-	look := &watch{region: r, pace: closeLook}
+	look := r.watch(closeLook, hostName)
 	var rec recorder
 	running, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -136,7 +136,7 @@ func (r *region) moveOnce(ctx context.Context, n int, via *box) (killed int, err
 	}
 	r.say("the move did not end well, with an agent killed: %v", err)
 	return killed, until(ctx, movedWithin, "the host serves", func(ctx context.Context) (bool, error) {
-		_, err := r.home(ctx)
+		_, err := r.home(ctx, hostName)
 		return err == nil || !errors.Is(err, errNotServed), ignore(err, errNotServed)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/simcloud"
 )
 
@@ -20,54 +19,70 @@ const (
 	recoverWithin = 2 * time.Minute
 )
 
-// failover kills the host's box, waits until the host serves on another, and
-// judges what was seen.
-func (r *region) failover(ctx context.Context) (outcome, error) {
-	from, err := r.home(ctx)
+// failover kills the host's box, waits until all that served there does so on
+// others, and judges what was seen.
+func (r *region) failover(ctx context.Context) (outcome, neighbourhood, error) {
+	from, err := r.home(ctx, hostName)
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, neighbourhood{}, err
 	}
 	peer := r.peer(from.box)
-	w := newWriter(newClient(peer.address("ingress")), "note", answerWithin)
+	w := newWriter(newClient(peer.address("ingress"), hostName), "note", answerWithin)
 	r.say("writing to %s through %s, %s between notes", hostName, peer.ref, noteEvery)
 	if err := r.fill(ctx, w); err != nil {
-		return outcome{}, err
+		return outcome{}, neighbourhood{}, err
 	}
-	look := &watch{region: r}
+	near, err := r.neighbours(ctx, peer)
+	if err != nil {
+		return outcome{}, neighbourhood{}, err
+	}
+	look := r.watch(0, r.hosts...)
 	watching, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
-	group.Go(func() { look.run(watching) })
-	group.Go(func() { w.run(watching) })
-	ev, err := r.lose(ctx, from, w, look)
+	for _, run := range append([]func(context.Context){look.run, w.run}, near.writing()...) {
+		group.Go(func() { run(watching) })
+	}
+	ev, err := r.lose(ctx, from, w, near, look)
 	stop()
 	group.Wait()
 	if err != nil {
-		return outcome{}, err
+		return outcome{}, near, err
+	}
+	if err := near.judge(ctx, ev, look); err != nil {
+		return outcome{}, near, err
 	}
 	if err := r.collect(ctx, &ev, from, w, look); err != nil {
-		return outcome{}, err
+		return outcome{}, near, err
 	}
-	return judge(ev), nil
+	out := judge(ev)
+	near.add(out)
+	return out, near, nil
 }
 
-// lose takes the box away under load and waits for the host to come back.
-func (r *region) lose(ctx context.Context, from home, w *writer, look *watch) (evidence, error) {
+// lose takes the box away under load and waits for its hosts to come back.
+func (r *region) lose(ctx context.Context, from home, w *writer, near neighbourhood, look *watch) (evidence, error) {
 	ev := evidence{store: storeKind(r.control)}
 	if err := r.warm(ctx, w); err != nil {
+		return ev, err
+	}
+	if err := near.warm(ctx); err != nil {
 		return ev, err
 	}
 	if err := r.takeDown(ctx, from.box, &ev); err != nil {
 		return ev, err
 	}
 	err := until(ctx, recoverWithin+r.opts.pinDelay, "the host serves on another box", func(context.Context) (bool, error) {
-		claim, ok := look.latest()
-		return ok && claim.Op.Kind == hostclaim.Serving && claim.Op.Exec != from.box.ref, nil
+		claim, ok := look.latest(hostName)
+		return ok && servesBeside(claim.Claim, from.box), nil
 	})
 	if err != nil {
 		return ev, err
 	}
 	notes, _ := w.acked()
 	if err := r.acknowledged(ctx, w, len(notes)+enough); err != nil {
+		return ev, err
+	}
+	if err := near.recover(ctx, from.box, look); err != nil {
 		return ev, err
 	}
 	if r.opts.zombie {
@@ -138,12 +153,14 @@ func (r *region) isTerminated(ctx context.Context, id string) (bool, error) {
 
 // collect reads what is there now, when nobody writes any more.
 func (r *region) collect(ctx context.Context, ev *evidence, from home, w *writer, look *watch) (err error) {
-	ev.session, ev.source, ev.versions = from.session, from.box.ref, look.seen()
+	ev.session, ev.source, ev.versions = from.session, from.box.ref, look.seen(w.host)
 	ev.notes, ev.uploads = w.acked()
 	ev.sent = w.sent
-	maps.Copy(ev.sent, r.sent)
-	ev.earlier = r.earlier
-	if ev.writers, err = look.writers(); err != nil {
+	if w.host == hostName {
+		maps.Copy(ev.sent, r.sent)
+		ev.earlier = r.earlier
+	}
+	if ev.writers, err = look.writers(w.host); err != nil {
 		return err
 	}
 	if ev.listed, err = w.client.notes(ctx); err != nil {

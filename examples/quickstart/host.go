@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/objstore"
@@ -22,9 +25,9 @@ func (b *box) address(listener string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// createHost creates the host once every box offers itself, and waits until its
-// app answers.
-func (r *region) createHost(ctx context.Context) error {
+// createHosts creates the hosts once every box offers itself, and waits until
+// their apps answer.
+func (r *region) createHosts(ctx context.Context) error {
 	for _, b := range r.boxes {
 		err := until(ctx, startWithin, b.ref+" offers itself", func(ctx context.Context) (bool, error) {
 			return r.offers(ctx, b)
@@ -33,18 +36,90 @@ func (r *region) createHost(ctx context.Context) error {
 			return err
 		}
 	}
-	r.say("console host create %s", hostName)
-	err := r.console(ctx, "host", "create", hostName, "--account", "demo", "--app", "notes", "--region", regionCode,
-		"--command", r.in("bin", "notes"), "--files-snapshot-interval", filesEvery.String(), "--timeout", startWithin.String())
-	if err != nil {
+	if err := r.apart(ctx, "drain"); err != nil {
 		return err
 	}
-	home, err := r.home(ctx)
+	r.say("console host create %s", hostName)
+	if err := r.createHost(ctx, hostName); err != nil {
+		return err
+	}
+	home, err := r.home(ctx, hostName)
 	if err != nil {
 		return err
 	}
 	r.say("%s serves %s, session %d", home.box.ref, hostName, home.session)
+	if err := r.createNeighbours(ctx); err != nil {
+		return err
+	}
+	return r.apart(ctx, "undrain")
+}
+
+// creations is how many hosts are created at a time.
+const creations = 4
+
+// createNeighbours creates the other hosts that were asked for.
+func (r *region) createNeighbours(ctx context.Context) error {
+	if len(r.hosts) == 1 {
+		return nil
+	}
+	r.say("console host create, for %d more hosts", len(r.hosts)-1)
+	group, creating := errgroup.WithContext(ctx)
+	group.SetLimit(creations)
+	for _, host := range r.hosts[1:] {
+		group.Go(func() error { return r.createHost(creating, host) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	spread, err := r.spread(ctx)
+	if err == nil {
+		r.say("%d hosts serve: %s", len(r.hosts), spread)
+	}
+	return err
+}
+
+func (r *region) createHost(ctx context.Context, host string) error {
+	return r.console(ctx, "host", "create", host, "--account", "demo", "--app", "notes", "--region", regionCode,
+		"--command", r.in("bin", "notes"), "--files-snapshot-interval", filesEvery.String(), "--timeout", startWithin.String())
+}
+
+// apart drains every box but the first, or lets them be chosen again, where all
+// hosts are to be together.
+func (r *region) apart(ctx context.Context, command string) error {
+	if !r.opts.together {
+		return nil
+	}
+	for _, b := range r.boxes[1:] {
+		if err := r.console(ctx, "box", command, b.ref); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// spread is how many hosts each box serves.
+type spread map[*box]int
+
+func (r *region) spread(ctx context.Context) (spread, error) {
+	s := spread{}
+	for _, host := range r.hosts {
+		h, err := r.home(ctx, host)
+		if err != nil {
+			return nil, err
+		}
+		s[h.box]++
+	}
+	return s, nil
+}
+
+// String is the spread in one line, by reference.
+func (s spread) String() string {
+	var list []string
+	for b, n := range s {
+		list = append(list, fmt.Sprintf("%s %d", b.ref, n))
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // offers reports whether the box has published its edges file.
@@ -68,18 +143,18 @@ type home struct {
 	session uint64
 }
 
-// home reads the host's claim and finds its executor.
-func (r *region) home(ctx context.Context) (home, error) {
-	o, err := hostclaim.Read(ctx, r.store, hostName)
+// home reads a host's claim and finds its executor.
+func (r *region) home(ctx context.Context, host string) (home, error) {
+	o, err := hostclaim.Read(ctx, r.store, host)
 	if err != nil {
 		return home{}, err
 	}
 	if o.Claim == nil || o.Claim.Holder == nil || o.Claim.Op.Kind != hostclaim.Serving {
-		return home{}, fmt.Errorf("%s: %w", hostName, errNotServed)
+		return home{}, fmt.Errorf("%s: %w", host, errNotServed)
 	}
 	b := r.box(o.Claim.Op.Exec)
 	if b == nil {
-		return home{}, fmt.Errorf("%s is served by %q, which is no box of this region", hostName, o.Claim.Op.Exec)
+		return home{}, fmt.Errorf("%s is served by %q, which is no box of this region", host, o.Claim.Op.Exec)
 	}
 	return home{b, o.Claim.Holder.Session}, nil
 }

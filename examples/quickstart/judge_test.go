@@ -77,13 +77,13 @@ func TestAFailoverThatKeptEveryPromise(t *testing.T) {
 
 func TestTheLastLineIsForMachines(t *testing.T) {
 	var line bytes.Buffer
-	require.NoError(t, printJSON(&line, judge(good()), moves{skipped: "not root"}))
+	require.NoError(t, printJSON(&line, judge(good()), moves{skipped: "not root"}, neighbourhood{}))
 	require.JSONEq(t, `{"outcome":"ok","store":"dir","drain":null,"drain_skipped":"not root","failover":{"unavailable_ms":6050,"fence_to_serving_ms":3900,
 		"acked":30,"lost_declared":2,"lost_undeclared":0,"max_writers":1}}`, line.String())
 	ev := good()
 	ev.writers = 2
 	line.Reset()
-	require.NoError(t, printJSON(&line, judge(ev), moves{skipped: "not root"}))
+	require.NoError(t, printJSON(&line, judge(ev), moves{skipped: "not root"}, neighbourhood{}))
 	var r result
 	require.NoError(t, json.Unmarshal(line.Bytes(), &r))
 	require.Equal(t, "broken", r.Outcome)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -61,12 +62,21 @@ type options struct {
 	keep     bool
 	zombie   bool
 	chaos    bool
+	together bool
 	drains   int
+	boxes    int
+	hosts    int
 	store    string
 	dbSize   size
 	shutdown time.Duration
 	pinDelay time.Duration
 }
+
+// A machine has its limits.
+const (
+	maxBoxes = 50
+	maxHosts = 150
+)
 
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
@@ -75,6 +85,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.json, "json", false, "end with one line of JSON")
 	f.BoolVar(&o.keep, "keep", false, "leave everything running at the end, until interrupted, and print the addresses")
 	f.BoolVar(&o.zombie, "zombie", false, "freeze the box instead of killing it, and wake it once the host runs elsewhere")
+	f.IntVar(&o.boxes, "boxes", 3, "how many `boxes` the region has")
+	f.IntVar(&o.hosts, "hosts", 1, "how many `hosts` the region has; one is looked at closely, and all that are on the box that dies come back")
+	f.BoolVar(&o.together, "together", false, "create all hosts on one box, the one that dies unless a drain comes before")
 	f.IntVar(&o.drains, "drains", 1, "how many `times` the host is moved off its box on purpose, before the failover")
 	f.BoolVar(&o.chaos, "chaos", false, "kill an agent at a random moment of about every other drain; its box starts it again")
 	f.StringVar(&o.store, "store", "", "store `URL`, such as s3://bucket?endpoint=http://127.0.0.1:7070; a fresh directory if empty")
@@ -89,6 +102,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		err = fmt.Errorf("unexpected argument %q", f.Arg(0))
 	case o.drains < 0:
 		err = fmt.Errorf("-drains %d: want 0 or more", o.drains)
+	case o.boxes < 2 || o.boxes > maxBoxes:
+		err = fmt.Errorf("-boxes %d: want 2 to %d", o.boxes, maxBoxes)
+	case o.hosts < 1 || o.hosts > maxHosts:
+		err = fmt.Errorf("-hosts %d: want 1 to %d", o.hosts, maxHosts)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "quickstart:", err)
@@ -117,7 +134,7 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err 
 		return err
 	}
 	moved.print(&r.teller)
-	out, err := r.failover(ctx)
+	out, rest, err := r.failover(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,19 +144,24 @@ func demonstrate(ctx context.Context, o options, stdout, stderr io.Writer) (err 
 	}
 	r.say("the console says: %s is %s", hostName, says)
 	out.print(&r.teller, o)
+	rest.print(&r.teller)
+	broken := slices.Concat(moved.broken, out.broken, rest.broken)
+	if len(broken) == 0 {
+		r.print("Every promise was kept.\n")
+	}
 	if o.keep {
 		r.sayAddresses()
 	}
 	if o.json {
-		if err := printJSON(stdout, out, moved); err != nil {
+		if err := printJSON(stdout, out, moved, rest); err != nil {
 			return err
 		}
 	}
 	if o.keep {
 		<-ctx.Done()
 	}
-	if n := len(out.broken) + len(moved.broken); n > 0 {
-		return fmt.Errorf("%d promises were broken", n)
+	if len(broken) > 0 {
+		return fmt.Errorf("%d promises were broken", len(broken))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestAStoreIsThisRunsOwn(t *testing.T) {
 }
 
 func TestABadCommandLineIsTwo(t *testing.T) {
-	for _, args := range [][]string{{"-nothing"}, {"x"}, {"-db-size", "big"}, {"-drains", "-1"}} {
+	for _, args := range [][]string{{"-nothing"}, {"x"}, {"-db-size", "big"}, {"-drains", "-1"}, {"-boxes", "1"}, {"-hosts", "0"}, {"-hosts", "1000"}} {
 		var stderr bytes.Buffer
 		require.Equal(t, 2, run(t.Context(), args, &stderr, &stderr))
 		require.NotEmpty(t, stderr.String())

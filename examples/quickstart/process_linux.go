@@ -65,7 +65,7 @@ func (p *process) freeze(ctx context.Context) error {
 		}
 		running := 0
 		for _, m := range members {
-			if m.state != 'T' {
+			if !m.frozen() {
 				running++
 				_ = syscall.Kill(m.pid, syscall.SIGSTOP)
 			}
@@ -83,13 +83,6 @@ func (p *process) wake() error {
 	return err
 }
 
-// runs reports whether the program at path runs in the session now: a frozen
-// process does not.
-func (p *process) runs(path string) (bool, error) {
-	all, err := p.executing(path)
-	return slices.ContainsFunc(all, func(m member) bool { return m.state != 'T' }), err
-}
-
 // has reports whether a process of the session executes the program at path,
 // frozen or not.
 func (p *process) has(path string) (bool, error) {
@@ -98,11 +91,21 @@ func (p *process) has(path string) (bool, error) {
 }
 
 func (p *process) executing(path string) ([]member, error) {
-	members, err := p.members()
-	return slices.DeleteFunc(members, func(m member) bool {
-		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", m.pid))
-		return err != nil || exe != path // one that ended meanwhile has no program
-	}), err
+	sessions, err := executing(path)
+	return sessions[p.pid], err
+}
+
+// executing lists the live processes that execute the program at path, by their
+// sessions.
+func executing(path string) (map[int][]member, error) {
+	sessions, err := sessions()
+	for session, members := range sessions {
+		sessions[session] = slices.DeleteFunc(members, func(m member) bool {
+			exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", m.pid))
+			return err != nil || exe != path // one that ended meanwhile has no program
+		})
+	}
+	return sessions, err
 }
 
 // member is one live process of a session.
@@ -111,14 +114,34 @@ type member struct {
 	state byte // as in /proc/<pid>/stat
 }
 
-// members lists the session's processes that are not dead. A process that ends
-// meanwhile is left out.
+// frozen reports whether the process was stopped in its tracks.
+func (m member) frozen() bool { return m.state == 'T' }
+
+// host is the host whose app the process is, by where it works:
+// <data>/hosts/<host>/work. "" for another process, or one that has ended.
+func (m member) host() string {
+	dir, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", m.pid))
+	host, ok := strings.CutSuffix(dir, "/work")
+	if err != nil || !ok || filepath.Base(filepath.Dir(host)) != "hosts" {
+		return ""
+	}
+	return filepath.Base(host)
+}
+
+// members lists the session's processes that are not dead.
 func (p *process) members() ([]member, error) {
+	sessions, err := sessions()
+	return sessions[p.pid], err
+}
+
+// sessions lists the processes that are not dead, by session. One that ends
+// meanwhile is left out.
+func sessions() (map[int][]member, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
 	}
-	var all []member
+	all := map[int][]member{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -128,8 +151,8 @@ func (p *process) members() ([]member, error) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
 			return nil, err
 		}
-		if err == nil && session == p.pid && state != 'Z' && state != 'X' {
-			all = append(all, member{pid, state})
+		if err == nil && state != 'Z' && state != 'X' {
+			all[session] = append(all[session], member{pid, state})
 		}
 	}
 	return all, nil

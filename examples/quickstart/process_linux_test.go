@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,13 +30,37 @@ func sleeper(t *testing.T) string {
 	return path
 }
 
+// runs reports whether a sleeper runs in the session: a frozen one does not.
+func runs(t *testing.T, p *process) (bool, error) {
+	all, err := p.executing(sleeper(t))
+	return slices.ContainsFunc(all, func(m member) bool { return !m.frozen() }), err
+}
+
+func TestAnAppIsKnownByWhereItWorks(t *testing.T) {
+	ps := newProcesses(t.TempDir(), nil)
+	defer ps.close()
+	work := filepath.Join(t.TempDir(), "hosts", "notes.example", "work")
+	require.NoError(t, os.MkdirAll(work, 0o755))
+	p, err := ps.start("app", nil, nil, "sh", "-c", "sleep 1000 & cd "+work+" && sleep 1000 & wait")
+	require.NoError(t, err)
+	require.NoError(t, until(t.Context(), time.Minute, "both sleep, one in place", func(context.Context) (bool, error) {
+		all, err := p.executing(sleeper(t))
+		var hosts []string
+		for _, m := range all {
+			hosts = append(hosts, m.host())
+		}
+		slices.Sort(hosts)
+		return slices.Equal(hosts, []string{"", "notes.example"}), err
+	}))
+}
+
 func TestABoxDiesWhole(t *testing.T) {
 	ps := newProcesses(t.TempDir(), nil)
 	defer ps.close()
 	p := family(t, ps)
-	runs, err := p.runs(sleeper(t))
+	awake, err := runs(t, p)
 	require.NoError(t, err)
-	require.True(t, runs)
+	require.True(t, awake)
 	require.NoError(t, p.ended())
 
 	require.NoError(t, p.kill())
@@ -52,9 +77,9 @@ func TestAFrozenBoxRunsNothingUntilWoken(t *testing.T) {
 	defer ps.close()
 	p := family(t, ps)
 	require.NoError(t, p.freeze(t.Context()))
-	runs, err := p.runs(sleeper(t))
+	awake, err := runs(t, p)
 	require.NoError(t, err)
-	require.False(t, runs)
+	require.False(t, awake)
 	has, err := p.has(sleeper(t))
 	require.NoError(t, err)
 	require.True(t, has)
@@ -62,7 +87,7 @@ func TestAFrozenBoxRunsNothingUntilWoken(t *testing.T) {
 
 	require.NoError(t, p.wake())
 	require.NoError(t, until(t.Context(), time.Minute, "it goes on", func(context.Context) (bool, error) {
-		return p.runs(sleeper(t))
+		return runs(t, p)
 	}))
 }
 

@@ -23,7 +23,14 @@ func (p *process) freeze(context.Context) error { return errors.ErrUnsupported }
 
 func (p *process) wake() error { return errors.ErrUnsupported }
 
-func (p *process) runs(string) (bool, error) { return false, errors.ErrUnsupported }
+// member is a process, of which nothing can be found out here.
+type member struct{}
+
+func (member) frozen() bool { return false }
+
+func (member) host() string { return "" }
+
+func executing(string) (map[int][]member, error) { return nil, errors.ErrUnsupported }
 
 func (p *process) has(string) (bool, error) { return false, errors.ErrUnsupported }
 

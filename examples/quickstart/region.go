@@ -19,8 +19,9 @@ import (
 
 const (
 	regionCode = "ie"
-	hostName   = "notes.demo.example"
-	boxCount   = 3
+
+	// hostName is the host that is moved on purpose and watched closely.
+	hostName = "notes.demo.example"
 
 	// startWithin bounds every step of the set-up.
 	startWithin = 60 * time.Second
@@ -45,6 +46,7 @@ type region struct {
 	procs         *processes
 	cloud         cloud
 	boxes         []*box
+	hosts         []string // hostName first
 	api           consoleServer
 	self          string            // this program
 	machines      bool              // boxes are machines of their own
@@ -62,7 +64,7 @@ func newRegion(o options, out io.Writer) (*region, error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil { // /proc shows programs by their real path
 		return nil, err
 	}
-	r := &region{opts: o, dir: dir, teller: teller{out: out, began: time.Now()}}
+	r := &region{opts: o, dir: dir, teller: teller{out: out, began: time.Now()}, hosts: hostNames(o.hosts)}
 	if r.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -77,6 +79,15 @@ func newRegion(o options, out io.Writer) (*region, error) {
 	}
 	r.procs = newProcesses(r.in("log"), nil)
 	return r, nil
+}
+
+// hostNames are the names of n hosts.
+func hostNames(n int) []string {
+	names := []string{hostName}
+	for i := 2; i <= n; i++ {
+		names = append(names, fmt.Sprintf("notes-%d.demo.example", i))
+	}
+	return names
 }
 
 // storeURLs are the control and the data store: directories of dir, or a prefix
@@ -102,10 +113,10 @@ func (r *region) in(elem ...string) string {
 	return filepath.Join(append([]string{r.dir}, elem...)...)
 }
 
-// setUp builds and starts everything and creates the host.
+// setUp builds and starts everything and creates the hosts.
 func (r *region) setUp(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		r.build, r.startCloud, r.initialise, r.startBoxes, r.startConsole, r.createHost,
+		r.build, r.startCloud, r.initialise, r.startBoxes, r.startConsole, r.createHosts,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -170,7 +181,7 @@ func (r *region) consoleSaid() string {
 // startBoxes launches the instances, starts what runs on each, and enrolls each
 // by the identity that it publishes.
 func (r *region) startBoxes(ctx context.Context) error {
-	for n := range boxCount {
+	for n := range r.opts.boxes {
 		ref := fmt.Sprintf("box-%d", n+1)
 		b, err := r.startBox(ctx, ref, "agent", "--data-dir", r.in(ref), "--ingress", "127.0.0.1:0")
 		if err != nil {

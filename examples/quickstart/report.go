@@ -4,25 +4,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 )
 
-// print closes the run with a table, and says what was broken.
+// print says how the failover went, and what was broken.
 func (o outcome) print(t *teller, opts options) {
 	var b strings.Builder
 	b.WriteString("\n")
 	o.printPhases(&b, opts)
 	b.WriteString("\n")
 	o.printCounts(&b, opts)
-	for _, promise := range o.broken {
-		fmt.Fprintf(&b, "BROKEN: %s\n", promise)
-	}
-	if len(o.broken) == 0 {
-		b.WriteString("Every promise was kept.\n")
-	}
+	printBroken(&b, o.broken)
 	t.print(b.String())
+}
+
+func printBroken(out io.Writer, broken []string) {
+	for _, promise := range broken {
+		fmt.Fprintf(out, "BROKEN: %s\n", promise)
+	}
 }
 
 // step is one line of the table of phases.
@@ -98,6 +100,7 @@ type result struct {
 	Drain    *drainResult   `json:"drain"` // null: see drain_skipped
 	Skipped  string         `json:"drain_skipped,omitempty"`
 	Failover failoverResult `json:"failover"`
+	Region   *regionResult  `json:"region,omitempty"` // with -hosts
 	Zombie   *zombieResult  `json:"zombie,omitempty"` // with -zombie
 	Broken   []string       `json:"broken,omitempty"`
 }
@@ -117,8 +120,9 @@ type zombieResult struct {
 }
 
 // printJSON prints the line of -json.
-func printJSON(out io.Writer, o outcome, m moves) error {
-	r := result{Outcome: "ok", Store: o.store, Skipped: m.skipped, Drain: m.result(), Broken: append(m.broken, o.broken...),
+func printJSON(out io.Writer, o outcome, m moves, rest neighbourhood) error {
+	r := result{Outcome: "ok", Store: o.store, Skipped: m.skipped, Drain: m.result(), Region: rest.result(),
+		Broken: slices.Concat(m.broken, o.broken, rest.broken),
 		Failover: failoverResult{
 			UnavailableMS:    o.unavailable.Milliseconds(),
 			FenceToServingMS: o.serving.Sub(o.detected).Milliseconds(),

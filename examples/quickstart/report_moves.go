@@ -47,9 +47,7 @@ func (m moves) print(t *teller) {
 	}
 	row("an agent's peak memory", "%d MB", m.peak>>20)
 	w.Flush()
-	for _, promise := range m.broken {
-		fmt.Fprintf(&b, "BROKEN: %s\n", promise)
-	}
+	printBroken(&b, m.broken)
 	t.print(b.String())
 }
 

@@ -19,7 +19,7 @@ type zombie struct {
 // wakeZombie lets the frozen box go on, with a write already waiting at its
 // ingress, and writes to it until its app has stopped by itself.
 func (r *region) wakeZombie(ctx context.Context, b *box, ev *evidence, look *watch) error {
-	late := newWriter(newClient(b.address("ingress")), "late", answerWithin)
+	late := newWriter(newClient(b.address("ingress"), hostName), "late", answerWithin)
 	look.setApart(b)
 	writing, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
