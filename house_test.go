@@ -93,7 +93,7 @@ var owners = map[string][]string{
 	"github.com/superfly/ltx":                  {"hostdb"},
 	"modernc.org/sqlite":                       {"hostdb", "internal/registry", "examples"},
 	module + "/objstore/s3store":               {"objstore/storeurl"},
-	module + "/awscloud":                       {"internal/agent", "internal/worker", "internal/console"},
+	module + "/awscloud":                       {"internal/agent", "internal/worker", "internal/console", "cmd/worker"},
 }
 
 // pkg is what go list says of a package.

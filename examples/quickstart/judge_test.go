@@ -77,13 +77,15 @@ func TestAFailoverThatKeptEveryPromise(t *testing.T) {
 
 func TestTheLastLineIsForMachines(t *testing.T) {
 	var line bytes.Buffer
-	require.NoError(t, printJSON(&line, judge(good()), moves{skipped: "not root"}, neighbourhood{}))
+	require.NoError(t, printJSON(&line, judge(good()), moves{skipped: "not root"}, alone()))
 	require.JSONEq(t, `{"outcome":"ok","store":"dir","drain":null,"drain_skipped":"not root","failover":{"unavailable_ms":6050,"fence_to_serving_ms":3900,
-		"acked":30,"lost_declared":2,"lost_undeclared":0,"max_writers":1}}`, line.String())
+		"acked":30,"lost_declared":2,"lost_undeclared":0,"max_writers":1},
+		"region":{"boxes":2,"hosts":1,"came_back":1,"first_ms":6000,"median_ms":6000,"last_ms":6000,"detected_ms":1100,"stayed":0,"stayed_gap_ms":0,
+		"lost_declared":2,"lost_undeclared":0,"max_writers":1}}`, line.String())
 	ev := good()
 	ev.writers = 2
 	line.Reset()
-	require.NoError(t, printJSON(&line, judge(ev), moves{skipped: "not root"}, neighbourhood{}))
+	require.NoError(t, printJSON(&line, judge(ev), moves{skipped: "not root"}, alone()))
 	var r result
 	require.NoError(t, json.Unmarshal(line.Bytes(), &r))
 	require.Equal(t, "broken", r.Outcome)

@@ -91,7 +91,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.drains, "drains", 1, "how many `times` the host is moved off its box on purpose, before the failover")
 	f.BoolVar(&o.chaos, "chaos", false, "kill an agent at a random moment of about every other drain; its box starts it again")
 	f.StringVar(&o.store, "store", "", "store `URL`, such as s3://bucket?endpoint=http://127.0.0.1:7070; a fresh directory if empty")
-	f.Var(&o.dbSize, "db-size", "fill the database to this `size` first, such as 200MB")
+	f.Var(&o.dbSize, "db-size", "fill each database to this `size` first, such as 200MB")
 	f.DurationVar(&o.shutdown, "shutdown-time", time.Second, "how long the cloud reports shutting-down before terminated")
 	f.DurationVar(&o.pinDelay, "pin-delay", 2*time.Second, "how long the worker waits for a dead box's last writes to land; 30s by default outside this program")
 	err := f.Parse(args)

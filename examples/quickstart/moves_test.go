@@ -128,7 +128,7 @@ func TestTheLastLineSaysHowTheMovesWent(t *testing.T) {
 	m := judgeMoves(movedWell(), nil, false)
 	m.peak = 5
 	var line bytes.Buffer
-	require.NoError(t, printJSON(&line, judge(good()), m, neighbourhood{}))
+	require.NoError(t, printJSON(&line, judge(good()), m, alone()))
 	var r map[string]any
 	require.NoError(t, json.Unmarshal(line.Bytes(), &r))
 	drain, err := json.Marshal(r["drain"])
@@ -138,7 +138,7 @@ func TestTheLastLineSaysHowTheMovesWent(t *testing.T) {
 		"built":200,"installed":0,"probed":400,"serving":0}}`, string(drain))
 	m.breaks("one")
 	line.Reset()
-	require.NoError(t, printJSON(&line, judge(good()), m, neighbourhood{}))
+	require.NoError(t, printJSON(&line, judge(good()), m, alone()))
 	require.Contains(t, line.String(), `"outcome":"broken"`)
 }
 

@@ -63,6 +63,9 @@ func (r *region) neighbours(ctx context.Context, via *box) (neighbourhood, error
 		}
 		w := newWriter(newClient(via.address("ingress"), host), "note", answerWithin)
 		w.slower = min(max(len(r.hosts)/4, 1), 20)
+		if err := w.fill(ctx, int64(r.opts.dbSize)); err != nil {
+			return n, err
+		}
 		n.hosts = append(n.hosts, neighbour{host, from, w})
 	}
 	if len(n.hosts) > 0 {
@@ -241,9 +244,6 @@ type regionResult struct {
 }
 
 func (n neighbourhood) result() *regionResult {
-	if len(n.hosts) == 0 {
-		return nil
-	}
 	r := &regionResult{Boxes: len(n.region.boxes), Hosts: len(n.region.hosts), CameBack: len(n.came), Stayed: len(n.stayed)}
 	for _, c := range n.came {
 		r.LostDeclared += c.lostDeclared

@@ -100,7 +100,7 @@ type result struct {
 	Drain    *drainResult   `json:"drain"` // null: see drain_skipped
 	Skipped  string         `json:"drain_skipped,omitempty"`
 	Failover failoverResult `json:"failover"`
-	Region   *regionResult  `json:"region,omitempty"` // with -hosts
+	Region   *regionResult  `json:"region"`
 	Zombie   *zombieResult  `json:"zombie,omitempty"` // with -zombie
 	Broken   []string       `json:"broken,omitempty"`
 }
