@@ -16,5 +16,6 @@
 //
 // # Not guaranteed
 //
-// Nothing is bounded: it holds every body ever written until it is collected.
+// Nothing is bounded: it holds every body ever written until it is collected, or
+// with [Store.Forget] every object's newest.
 package memstore

@@ -214,3 +214,22 @@ func TestLosingTheAnswerOfADeletionOrCopy(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"copy:1"}, seen)
 }
+
+func TestAForgetfulStoreKeepsTheNewestOnly(t *testing.T) {
+	s := memstore.New()
+	s.Forget = true
+	for _, body := range []string{"1", "2"} {
+		_, err := s.Put(t.Context(), "k", []byte(body), objstore.Always())
+		require.NoError(t, err)
+	}
+	got, err := s.Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, "2", string(got.Body))
+	var versions int
+	for _, err := range s.ListVersions(t.Context(), "") {
+		require.NoError(t, err)
+		versions++
+	}
+	require.Equal(t, 1, versions)
+	require.Empty(t, s.Log())
+}

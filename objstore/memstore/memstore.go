@@ -26,6 +26,10 @@ type Store struct {
 	// it before the first request.
 	Now func() time.Time
 
+	// Forget keeps only the newest version of each key and no log, for a long
+	// simulation. Set it before the first request.
+	Forget bool
+
 	mu       sync.Mutex
 	keys     []string // sorted; every key that has a version
 	versions map[string][]version
@@ -221,7 +225,12 @@ func (s *Store) store(key string, body []byte, cond objstore.Condition) objstore
 	if at, found := slices.BinarySearch(s.keys, key); !found {
 		s.keys = slices.Insert(s.keys, at, key)
 	}
-	s.versions[key] = append(s.versions[key], version{Info: info, seq: s.seq, body: body})
+	v := version{Info: info, seq: s.seq, body: body}
+	if s.Forget {
+		s.versions[key] = []version{v}
+		return info
+	}
+	s.versions[key] = append(s.versions[key], v)
 	s.log = append(s.log, Write{Info: info, Seq: s.seq, Cond: cond, SHA256: digest, Body: body})
 	return info
 }
