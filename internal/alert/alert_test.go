@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -78,4 +79,12 @@ func TestNoBoardTakesEverything(t *testing.T) {
 	b.Raise(alert.Stuck, "x", "y")
 	b.Clear(alert.Stuck, "x")
 	require.False(t, b.Raised(alert.Stuck, "x"))
+}
+
+func TestEverySubjectIsInTheOperatorsGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	for _, s := range alert.Subjects() {
+		require.Contains(t, string(guide), "\n| `"+string(s)+"` |", "what it means and what to do")
+	}
 }
