@@ -1,6 +1,7 @@
 package awscloud_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/carlosframework/regionha/awscloud"
 	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/internal/simcloud"
+	"github.com/carlosframework/regionha/termfence"
 )
 
 const (
@@ -19,11 +21,19 @@ const (
 	shutdownTime = time.Minute
 )
 
-// cloud is a simulated cloud whose clock the test moves, and a real client of it.
+// cloud is a simulated cloud whose clock the test moves, and real clients of it.
 type cloud struct {
 	*simcloud.Cloud
-	*awscloud.Describer
+	states
 	now time.Time
+}
+
+// states is a Describer of which the test wants the state alone.
+type states struct{ *awscloud.Describer }
+
+func (s states) Describe(ctx context.Context, box boxid.Cloud) (termfence.Observation, error) {
+	seen, _, err := s.Describer.Describe(ctx, box)
+	return seen, err
 }
 
 func newCloud(t *testing.T, cfg simcloud.Config) *cloud {
@@ -35,26 +45,32 @@ func newCloud(t *testing.T, cfg simcloud.Config) *cloud {
 	c.Cloud, err = simcloud.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(c.Cloud.Close)
-	c.Describer = describer(t, c.EC2())
+	c.states = describer(t, c.EC2())
+	t.Setenv("AWS_ENDPOINT_URL_SQS", serve(t, c.SQS()))
+	t.Setenv("AWS_ENDPOINT_URL_AUTO_SCALING", serve(t, c.AutoScaling()))
 	return c
 }
 
-// describer is a Describer whose every request handler answers.
-func describer(t *testing.T, handler http.Handler) *awscloud.Describer {
+func serve(t *testing.T, handler http.Handler) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	sdkEnv(t, server.URL)
+	return server.URL
+}
+
+// describer is a Describer whose every request handler answers.
+func describer(t *testing.T, handler http.Handler) states {
+	sdkEnv(t)
+	t.Setenv("AWS_ENDPOINT_URL_EC2", serve(t, handler))
 	d, err := awscloud.NewDescriber(t.Context())
 	require.NoError(t, err)
-	return d
+	return states{d}
 }
 
 // sdkEnv sets what a machine would configure the SDK with, and nothing of this
 // machine's own.
-func sdkEnv(t *testing.T, endpoint string) {
+func sdkEnv(t *testing.T) {
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_EC2":        endpoint,
 		"AWS_REGION":                  clientRegion,
 		"AWS_ACCESS_KEY_ID":           "AKIAIOSFODNN7EXAMPLE",
 		"AWS_SECRET_ACCESS_KEY":       "secret",

@@ -156,7 +156,7 @@ func TestADescribeThatHangsIsCutOff(t *testing.T) {
 	require.NoError(t, c.Inject(simcloud.Fault{Kind: simcloud.Hang}))
 	patient, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := c.WithTimeout(50*time.Millisecond).Describe(patient, box)
+	_, _, err := c.WithTimeout(50*time.Millisecond).Describe(patient, box)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, patient.Err(), "its own bound cut it off")
 

@@ -19,11 +19,19 @@ func (c *cloud) fences(t *testing.T, box boxid.Cloud) error {
 		require.Zero(t, seen)
 		return err
 	}
-	entry := roster.Box{Ref: "a", Enrollment: "enrollment-a", Region: "ie", State: roster.Active, Cloud: box}
-	worker := entry
-	worker.Ref, worker.Enrollment, worker.Cloud.InstanceID = "w", "enrollment-w", unknownID
-	_, err = termfence.Verify(entry, worker, seen, time.Unix(1, 0))
+	return proves(box, seen)
+}
+
+// proves asks termfence whether what was seen proves that box is gone.
+func proves(box boxid.Cloud, seen termfence.Observation) error {
+	worker := box
+	worker.InstanceID = unknownID
+	_, err := termfence.Verify(entryOf("a", box), entryOf("w", worker), seen, time.Unix(1, 0))
 	return err
+}
+
+func entryOf(ref string, cloud boxid.Cloud) roster.Box {
+	return roster.Box{Ref: ref, Enrollment: "enrollment-" + ref, Region: "ie", State: roster.Active, Cloud: cloud}
 }
 
 func TestOnlyATerminatedInstanceFencesThroughTheWire(t *testing.T) {

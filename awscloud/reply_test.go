@@ -34,7 +34,7 @@ func recorded(t *testing.T, name string) http.Handler {
 		resp, err := http.ReadResponse(bufio.NewReader(f), r)
 		require.NoError(t, err)
 		defer resp.Body.Close()
-		for _, h := range []string{"Content-Type", "X-Amzn-Requestid"} {
+		for _, h := range []string{"Content-Type", "X-Amzn-Requestid", "X-Amzn-Query-Error"} {
 			w.Header().Set(h, resp.Header.Get(h))
 		}
 		w.WriteHeader(resp.StatusCode)
@@ -126,4 +126,17 @@ func TestAMalformedIDIsAnError(t *testing.T) {
 	c := newCloud(t, simcloud.Config{})
 	_, err := c.Describe(t.Context(), boxOf("nonsense"))
 	require.ErrorContains(t, err, "InvalidInstanceID.Malformed")
+}
+
+func TestAReplyThatNeverEndsIsCutOff(t *testing.T) {
+	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		space := []byte(strings.Repeat(" ", 1<<20))
+		for range 64 {
+			if _, err := w.Write(space); err != nil {
+				return
+			}
+		}
+	})
+	_, err := describer(t, endless).Describe(t.Context(), boxOf(runningID))
+	require.ErrorContains(t, err, "longer than")
 }

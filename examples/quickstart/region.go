@@ -145,7 +145,8 @@ func (r *region) startCloud(ctx context.Context) (err error) {
 	if r.cloud, err = startCloud(ctx, r.procs, r.dir, r.opts.shutdown); err != nil {
 		return err
 	}
-	r.procs.env = append(r.procs.env, "AWS_ENDPOINT_URL_EC2="+r.cloud.EC2)
+	r.procs.env = append(r.procs.env, "AWS_ENDPOINT_URL_EC2="+r.cloud.EC2,
+		"AWS_ENDPOINT_URL_SQS="+r.cloud.SQS, "AWS_ENDPOINT_URL_AUTO_SCALING="+r.cloud.AutoScaling)
 	// An S3 store brings its own; the simulated cloud takes any.
 	for _, v := range [][2]string{{"AWS_ACCESS_KEY_ID", "quickstart"}, {"AWS_SECRET_ACCESS_KEY", "quickstart"}, {"AWS_REGION", awsRegion}} {
 		if os.Getenv(v[0]) == "" {
@@ -189,7 +190,8 @@ func (r *region) startBoxes(ctx context.Context) error {
 		}
 		r.boxes = append(r.boxes, b)
 	}
-	worker, err := r.startBox(ctx, "worker", "worker", "--sweep", "1s", "--pin-delay", r.opts.pinDelay.String())
+	worker, err := r.startBox(ctx, "worker", "worker", "--sweep", "1s", "--pin-delay", r.opts.pinDelay.String(),
+		"--termination-queue", r.cloud.Queue)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,10 @@ import (
 type Config struct {
 	CertDir      string           // certificates are written here as <region>.pem
 	Account      string           // the owner of launched instances; 123456789012 if empty
-	ShutdownTime time.Duration    // how long stopping and shutting-down last
+	ShutdownTime time.Duration    // how long pending, stopping and shutting-down last
+	JoinTime     time.Duration    // how long a group's instance is Pending in its group
+	Visibility   time.Duration    // how long a delivered message is hidden; 30s if zero
+	LongestWait  time.Duration    // bound of a long poll, in real time; 20s if zero
 	Lag          time.Duration    // how old the state is that a describe answers
 	Now          func() time.Time // time.Now if nil
 }
@@ -36,7 +39,9 @@ type Cloud struct {
 	mu        sync.Mutex
 	signers   map[string]*signer
 	instances map[string]*instance
+	queues    map[string]*queue // by region
 	launched  int
+	disks     int
 }
 
 // New makes an empty cloud and its certificate directory.
@@ -48,16 +53,28 @@ func New(cfg Config) (*Cloud, error) {
 		return nil, fmt.Errorf("simcloud: %w", err)
 	}
 	cfg.Account = cmp.Or(cfg.Account, DefaultAccount)
+	cfg.Visibility = cmp.Or(cfg.Visibility, 30*time.Second)
+	cfg.LongestWait = cmp.Or(cfg.LongestWait, 20*time.Second)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Cloud{cfg: cfg, signers: map[string]*signer{}, instances: map[string]*instance{}}, nil
+	return &Cloud{cfg: cfg, signers: map[string]*signer{}, instances: map[string]*instance{}, queues: map[string]*queue{}}, nil
 }
 
 // Launch runs a new instance in region, owned by account ("": the cloud's), and
 // opens its metadata service.
 func (c *Cloud) Launch(region, account string) (Instance, error) {
-	if region == "" {
+	return c.launch(Instance{Region: region, Account: account})
+}
+
+// LaunchInGroup is [Cloud.Launch] by the Auto Scaling group of that name, which
+// is there from its first launch on; its ARN is [GroupARN].
+func (c *Cloud) LaunchInGroup(region, account, group string) (Instance, error) {
+	return c.launch(Instance{Region: region, Account: account, Group: group})
+}
+
+func (c *Cloud) launch(want Instance) (Instance, error) {
+	if want.Region == "" {
 		return Instance{}, errors.New("launch: region is empty")
 	}
 	c.mu.Lock()
@@ -65,12 +82,14 @@ func (c *Cloud) Launch(region, account string) (Instance, error) {
 	if c.launched == MaxInstances {
 		return Instance{}, fmt.Errorf("launch: %d instances were launched already", MaxInstances)
 	}
-	s, err := c.signer(region)
+	s, err := c.signer(want.Region)
 	if err != nil {
 		return Instance{}, fmt.Errorf("launch: %w", err)
 	}
 	c.launched++
-	i := newInstance(c.launched, region, cmp.Or(account, c.cfg.Account), c.cfg.Now())
+	c.disks++
+	want.Account = cmp.Or(want.Account, c.cfg.Account)
+	i := newInstance(c.launched, want, c.cfg.Now())
 	if err := i.serveMetadata(s, c.cfg.Now); err != nil {
 		return Instance{}, fmt.Errorf("launch: %w", err)
 	}
@@ -96,7 +115,7 @@ func (c *Cloud) signer(region string) (*signer, error) {
 // Terminating it again changes nothing.
 func (c *Cloud) Terminate(id string) error {
 	return c.change(id, func(i *instance, now time.Time) {
-		i.end(now, c.cfg.ShutdownTime, ShuttingDown, Terminated)
+		i.move(now, c.cfg.ShutdownTime, ShuttingDown, Terminated)
 	})
 }
 
@@ -105,7 +124,17 @@ func (c *Cloud) Terminate(id string) error {
 func (c *Cloud) Stop(id string) error {
 	return c.change(id, func(i *instance, now time.Time) {
 		if i.state(now) == Running {
-			i.end(now, c.cfg.ShutdownTime, Stopping, Stopped)
+			i.move(now, c.cfg.ShutdownTime, Stopping, Stopped)
+		}
+	})
+}
+
+// Start starts a stopped instance: pending now, running after ShutdownTime.
+// Starting any other changes nothing.
+func (c *Cloud) Start(id string) error {
+	return c.change(id, func(i *instance, now time.Time) {
+		if i.state(now) == Stopped {
+			i.move(now, c.cfg.ShutdownTime, Pending, Running)
 		}
 	})
 }
@@ -117,6 +146,7 @@ func (c *Cloud) change(id string, apply func(*instance, time.Time)) error {
 	if i == nil {
 		return fmt.Errorf("%s: %w", id, ErrNoInstance)
 	}
+	c.tell() // what a change after it may replace in the history
 	apply(i, c.cfg.Now())
 	return nil
 }
@@ -125,6 +155,7 @@ func (c *Cloud) change(id string, apply func(*instance, time.Time)) error {
 // then on a describe of it is NotFound.
 func (c *Cloud) Forget(id string) {
 	c.mu.Lock()
+	c.tell()
 	i := c.instances[id]
 	delete(c.instances, id)
 	c.mu.Unlock()
@@ -161,7 +192,7 @@ func (c *Cloud) at(region string, t time.Time) map[string]seen {
 	all := map[string]seen{}
 	for id, i := range c.instances {
 		if s := i.state(t); i.region == region && s != "" {
-			all[id] = seen{i.facts, s}
+			all[id] = seen{i.facts, s, i.attached(s, t)}
 		}
 	}
 	return all

@@ -73,6 +73,31 @@ func TestAStopEndsStopped(t *testing.T) {
 	require.Equal(t, simcloud.Stopped, stateOf(t, cloud, id))
 }
 
+func TestAStoppedInstanceStartsAgain(t *testing.T) {
+	cloud, now := newCloud(t, simcloud.Config{ShutdownTime: time.Second})
+	id := launch(t, cloud).ID
+	require.NoError(t, cloud.Start(id))
+	require.Equal(t, simcloud.Running, stateOf(t, cloud, id), "it runs already")
+	require.NoError(t, cloud.Stop(id))
+	*now = now.Add(time.Second)
+	require.NoError(t, cloud.Start(id))
+	require.Equal(t, simcloud.Pending, stateOf(t, cloud, id))
+	*now = now.Add(time.Second)
+	require.Equal(t, simcloud.Running, stateOf(t, cloud, id))
+}
+
+func TestWhatACloudHoldsIsBounded(t *testing.T) {
+	cloud, _ := newCloud(t, simcloud.Config{})
+	id := launch(t, cloud).ID
+	for range 19 {
+		_, err := cloud.Attach(id, simcloud.Volume{})
+		require.NoError(t, err)
+	}
+	_, err := cloud.Attach(id, simcloud.Volume{})
+	require.ErrorContains(t, err, "20 volumes")
+	require.ErrorContains(t, cloud.Post("eu-west-1", make([]byte, 2<<20+1)), "at most")
+}
+
 func TestBadRequestsAreRefused(t *testing.T) {
 	cloud, _ := newCloud(t, simcloud.Config{})
 	require.ErrorIs(t, cloud.Terminate("i-0"), simcloud.ErrNoInstance)

@@ -19,14 +19,30 @@ const maxControl = 1 << 20
 // through [Client]. It has no authentication: serve it on loopback.
 func (c *Cloud) Control() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /launch", act(func(in Instance) (any, error) { return c.Launch(in.Region, in.Account) }))
+	mux.HandleFunc("POST /launch", act(func(in Instance) (any, error) { return c.launch(in) }))
 	mux.HandleFunc("POST /terminate", act(func(in Instance) (any, error) { return nil, c.Terminate(in.ID) }))
 	mux.HandleFunc("POST /stop", act(func(in Instance) (any, error) { return nil, c.Stop(in.ID) }))
+	mux.HandleFunc("POST /start", act(func(in Instance) (any, error) { return nil, c.Start(in.ID) }))
+	mux.HandleFunc("POST /attach", act(func(in attachment) (any, error) { return c.Attach(in.Instance, in.Volume) }))
+	mux.HandleFunc("POST /detach", act(func(in attachment) (any, error) { return nil, c.Detach(in.Instance, in.Volume.ID) }))
+	mux.HandleFunc("POST /post", act(func(in post) (any, error) { return nil, c.Post(in.Region, in.Body) }))
 	mux.HandleFunc("POST /forget", act(func(in Instance) (any, error) { c.Forget(in.ID); return nil, nil }))
 	mux.HandleFunc("POST /faults", act(func(f Fault) (any, error) { return nil, c.Inject(f) }))
 	mux.HandleFunc("POST /clear-faults", act(func(struct{}) (any, error) { c.ClearFaults(); return nil, nil }))
 	mux.HandleFunc("GET /instances", func(w http.ResponseWriter, _ *http.Request) { respond(w, c.Instances()) })
 	return mux
+}
+
+// attachment is a volume at an instance, for the control API.
+type attachment struct {
+	Instance string `json:"instance"`
+	Volume   Volume `json:"volume"`
+}
+
+// post is a message for a region's queue, for the control API.
+type post struct {
+	Region string `json:"region"`
+	Body   []byte `json:"body"`
 }
 
 // act decodes a request, does it and answers its result.
@@ -66,8 +82,13 @@ const controlTimeout = 10 * time.Second
 
 // Launch is [Cloud.Launch].
 func (c Client) Launch(ctx context.Context, region, account string) (Instance, error) {
+	return c.LaunchInGroup(ctx, region, account, "")
+}
+
+// LaunchInGroup is [Cloud.LaunchInGroup].
+func (c Client) LaunchInGroup(ctx context.Context, region, account, group string) (Instance, error) {
 	var out Instance
-	err := c.call(ctx, "POST /launch", Instance{Region: region, Account: account}, &out)
+	err := c.call(ctx, "POST /launch", Instance{Region: region, Account: account, Group: group}, &out)
 	return out, err
 }
 
@@ -79,6 +100,28 @@ func (c Client) Terminate(ctx context.Context, id string) error {
 // Stop is [Cloud.Stop].
 func (c Client) Stop(ctx context.Context, id string) error {
 	return c.call(ctx, "POST /stop", Instance{ID: id}, nil)
+}
+
+// Start is [Cloud.Start].
+func (c Client) Start(ctx context.Context, id string) error {
+	return c.call(ctx, "POST /start", Instance{ID: id}, nil)
+}
+
+// Attach is [Cloud.Attach].
+func (c Client) Attach(ctx context.Context, id string, v Volume) (Volume, error) {
+	var out Volume
+	err := c.call(ctx, "POST /attach", attachment{id, v}, &out)
+	return out, err
+}
+
+// Detach is [Cloud.Detach].
+func (c Client) Detach(ctx context.Context, id, volume string) error {
+	return c.call(ctx, "POST /detach", attachment{id, Volume{ID: volume}}, nil)
+}
+
+// Post is [Cloud.Post].
+func (c Client) Post(ctx context.Context, region string, body []byte) error {
+	return c.call(ctx, "POST /post", post{region, body}, nil)
 }
 
 // Forget is [Cloud.Forget].

@@ -2,41 +2,32 @@ package simcloud
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 )
 
-// Kinds of faults. The first group answers with EC2's own error; the second
-// bends a describe's reply; the third breaks the connection.
+// Kinds of faults. The first group answers with the service's own error; the
+// second bends a reply; the third breaks the connection.
 const (
-	Throttled = "throttled" // RequestLimitExceeded
-	Denied    = "denied"    // UnauthorizedOperation: the policy lacks the action
-	Expired   = "expired"   // RequestExpired: the credentials' session has ended
-	NotFound  = "not-found" // InvalidInstanceID.NotFound for an instance that is there
-	Broken    = "broken"    // InternalError
+	Throttled = "throttled" // too many requests
+	Denied    = "denied"    // the policy lacks the action
+	Expired   = "expired"   // the credentials' session has ended
+	NotFound  = "not-found" // EC2 says so of an instance that is there
+	Broken    = "broken"    // an internal error
 
-	Empty   = "empty"    // a whole reply without any instance
-	Partial = "partial"  // the first page of several
-	NoOwner = "no-owner" // no owner account
-	NoState = "no-state" // no instance state
+	Empty     = "empty"     // a whole reply without the instance, or without a message that waits
+	Partial   = "partial"   // the first page of several
+	NoOwner   = "no-owner"  // EC2 names no owner account
+	NoState   = "no-state"  // no state of the instance, or of its membership
+	Duplicate = "duplicate" // the queue delivers what it delivers once more
+	Reordered = "reordered" // the queue delivers the newest first
 
 	Cut  = "cut"  // the connection ends in the middle of the body
 	Hang = "hang" // no answer until the client gives up or the faults are cleared
 )
 
-var (
-	errorKinds = map[string]apiError{
-		Throttled: {http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded."},
-		Denied:    {http.StatusForbidden, "UnauthorizedOperation", "You are not authorized to perform this operation."},
-		Expired:   {http.StatusBadRequest, "RequestExpired", "Request has expired."},
-		NotFound:  {http.StatusBadRequest, "InvalidInstanceID.NotFound", "The instance ID does not exist"},
-		Broken:    {http.StatusInternalServerError, "InternalError", "An internal error has occurred"},
-	}
-	otherKinds = []string{Empty, Partial, NoOwner, NoState, Cut, Hang}
-)
-
-// Fault answers requests wrongly. Empty Action and InstanceID match any.
+// Fault answers requests wrongly: those of every service that knows the kind,
+// unless it names an action. Empty Action and InstanceID match any.
 type Fault struct {
 	Kind       string `json:"kind"`
 	Action     string `json:"action,omitempty"`      // such as DescribeInstances
@@ -44,8 +35,8 @@ type Fault struct {
 	Count      int    `json:"count,omitempty"`       // how many requests; 0: until cleared
 }
 
-func (f Fault) matches(action string, ids []string) bool {
-	return (f.Action == "" || f.Action == action) &&
+func (f Fault) matches(a *api, action string, ids []string) bool {
+	return a.knows(f.Kind) && (f.Action == "" || f.Action == action) &&
 		(f.InstanceID == "" || slices.Contains(ids, f.InstanceID))
 }
 
@@ -60,7 +51,7 @@ type faults struct {
 }
 
 func (fs *faults) add(f Fault) error {
-	if _, ok := errorKinds[f.Kind]; !ok && !slices.Contains(otherKinds, f.Kind) {
+	if !slices.ContainsFunc(apis, func(a *api) bool { return a.knows(f.Kind) }) {
 		return fmt.Errorf("fault kind is %q, which is none", f.Kind)
 	}
 	fs.mu.Lock()
@@ -73,10 +64,10 @@ func (fs *faults) add(f Fault) error {
 }
 
 // take returns the kind of the first fault that matches, counting it down, or "".
-func (fs *faults) take(action string, ids []string) string {
+func (fs *faults) take(a *api, action string, ids []string) string {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	n := slices.IndexFunc(fs.waiting, func(f Fault) bool { return f.matches(action, ids) })
+	n := slices.IndexFunc(fs.waiting, func(f Fault) bool { return f.matches(a, action, ids) })
 	if n < 0 {
 		return ""
 	}

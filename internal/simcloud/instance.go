@@ -8,6 +8,7 @@ import (
 
 // States of an instance, in EC2's words.
 const (
+	Pending      = "pending"
 	Running      = "running"
 	ShuttingDown = "shutting-down"
 	Terminated   = "terminated"
@@ -17,7 +18,7 @@ const (
 
 // stateCodes are the low bytes that EC2 sends beside the names.
 var stateCodes = map[string]int{
-	Running: 16, ShuttingDown: 32, Terminated: 48, Stopping: 64, Stopped: 80,
+	Pending: 0, Running: 16, ShuttingDown: 32, Terminated: 48, Stopping: 64, Stopped: 80,
 }
 
 // Instance is what a caller of the simulation sees of one instance.
@@ -26,13 +27,14 @@ type Instance struct {
 	Account string `json:"account"`
 	Region  string `json:"region"`
 	State   string `json:"state"`
-	IMDS    string `json:"imds"` // base URL of its metadata service
+	Group   string `json:"group,omitempty"` // of Auto Scaling, that it was launched by
+	IMDS    string `json:"imds"`            // base URL of its metadata service
 }
 
 // facts are what never changes about an instance.
 type facts struct {
-	id, region, account, address string
-	launched                     time.Time
+	id, region, account, group, address string
+	launched                            time.Time
 }
 
 func (f facts) zone() string { return f.region + "a" }
@@ -41,6 +43,8 @@ func (f facts) zone() string { return f.region + "a" }
 type instance struct {
 	facts
 	history  []change // ascending
+	told     int      // how many of them the region's queue was told
+	disks    []disk
 	metadata *http.Server
 	imds     string // the base URL of metadata
 }
@@ -54,18 +58,21 @@ type change struct {
 type seen struct {
 	facts
 	state string
+	disks []disk
 }
 
-func newInstance(n int, region, account string, now time.Time) *instance {
+func newInstance(n int, want Instance, now time.Time) *instance {
 	return &instance{
 		facts: facts{
 			id:       fmt.Sprintf("i-%017x", n),
-			region:   region,
-			account:  account,
+			region:   want.Region,
+			account:  want.Account,
+			group:    want.Group,
 			address:  fmt.Sprintf("10.0.%d.%d", n/250, n%250+4),
 			launched: now,
 		},
 		history: []change{{now, Running}},
+		disks:   []disk{newDisk(n, rootDevice, now)},
 	}
 }
 
@@ -81,9 +88,9 @@ func (i *instance) state(t time.Time) string {
 	return state
 }
 
-// end moves the instance through to last. What was going to happen after now
+// move takes the instance through to last. What was going to happen after now
 // is replaced, so a termination overtakes a stop; a termination stands.
-func (i *instance) end(now time.Time, takes time.Duration, through, last string) {
+func (i *instance) move(now time.Time, takes time.Duration, through, last string) {
 	if final := i.history[len(i.history)-1].state; final == Terminated || final == last {
 		return
 	}
@@ -97,7 +104,7 @@ func (i *instance) end(now time.Time, takes time.Duration, through, last string)
 }
 
 func (i *instance) public(now time.Time) Instance {
-	return Instance{ID: i.id, Account: i.account, Region: i.region, State: i.state(now), IMDS: i.imds}
+	return Instance{ID: i.id, Account: i.account, Region: i.region, State: i.state(now), Group: i.group, IMDS: i.imds}
 }
 
 func (i *instance) close() { i.metadata.Close() }

@@ -16,13 +16,16 @@ import (
 
 // Ready is the one line of JSON that [Serve] prints once it answers.
 type Ready struct {
-	EC2     string `json:"ec2"`     // for AWS_ENDPOINT_URL_EC2
-	Control string `json:"control"` // for [Client]
-	Certs   string `json:"certs"`   // the directory for the identity-certs setting
+	EC2         string `json:"ec2"`         // for AWS_ENDPOINT_URL_EC2
+	AutoScaling string `json:"autoscaling"` // for AWS_ENDPOINT_URL_AUTO_SCALING
+	SQS         string `json:"sqs"`         // for AWS_ENDPOINT_URL_SQS
+	Queue       string `json:"queue"`       // URL of every region's own queue
+	Control     string `json:"control"`     // for [Client]
+	Certs       string `json:"certs"`       // the directory for the identity-certs setting
 }
 
-// Serve runs a cloud on loopback until ctx ends: the EC2 API and the control
-// API on a free port each. It writes its addresses to ready as soon as both
+// Serve runs a cloud on loopback until ctx ends: its services and the control
+// API, each on a free port. It writes its addresses to ready as soon as all
 // answer. A context that ended is no error.
 func Serve(ctx context.Context, cfg Config, ready io.Writer) error {
 	cloud, err := New(cfg)
@@ -31,15 +34,19 @@ func Serve(ctx context.Context, cfg Config, ready io.Writer) error {
 	}
 	defer cloud.Close()
 	group, ctx := errgroup.WithContext(ctx)
-	ec2, err := listen(ctx, group, cloud.EC2())
-	if err != nil {
-		return err
+	at := Ready{Certs: cfg.CertDir}
+	for _, service := range []struct {
+		handler http.Handler
+		address *string
+	}{
+		{cloud.EC2(), &at.EC2}, {cloud.AutoScaling(), &at.AutoScaling}, {cloud.SQS(), &at.SQS}, {cloud.Control(), &at.Control},
+	} {
+		if *service.address, err = listen(ctx, group, service.handler); err != nil {
+			return err
+		}
 	}
-	control, err := listen(ctx, group, cloud.Control())
-	if err != nil {
-		return err
-	}
-	if err := json.NewEncoder(ready).Encode(Ready{EC2: ec2, Control: control, Certs: cfg.CertDir}); err != nil {
+	at.Queue = at.SQS + cloud.QueuePath()
+	if err := json.NewEncoder(ready).Encode(at); err != nil {
 		return fmt.Errorf("simcloud: say ready: %w", err)
 	}
 	return group.Wait()

@@ -57,6 +57,54 @@ func TestACloudIsDrivenFromAnotherProcess(t *testing.T) {
 	require.Equal(t, []simcloud.Instance{a, b}, all)
 }
 
+func TestAGroupsInstanceItsDisksAndItsQueueAreDrivenFromAnotherProcess(t *testing.T) {
+	ready, ctx := serve(t), t.Context()
+	client := simcloud.Client{URL: ready.Control}
+	i, err := client.LaunchInGroup(ctx, "eu-west-1", "", "shop")
+	require.NoError(t, err)
+	require.Equal(t, "shop", i.Group)
+
+	data, err := client.Attach(ctx, i.ID, simcloud.Volume{})
+	require.NoError(t, err)
+	require.False(t, data.DeleteOnTermination)
+	data.DeleteOnTermination = true
+	flipped, err := client.Attach(ctx, i.ID, data)
+	require.NoError(t, err)
+	require.Equal(t, data, flipped)
+	require.NoError(t, client.Detach(ctx, i.ID, data.ID))
+	require.ErrorContains(t, client.Detach(ctx, i.ID, data.ID), simcloud.ErrNoVolume.Error())
+	_, err = client.Attach(ctx, i.ID, data)
+	require.ErrorContains(t, err, simcloud.ErrNoVolume.Error())
+	_, err = client.Attach(ctx, "i-0", simcloud.Volume{})
+	require.ErrorContains(t, err, "404")
+
+	require.NoError(t, client.Stop(ctx, i.ID))
+	require.NoError(t, client.Start(ctx, i.ID))
+	require.NoError(t, client.Post(ctx, "eu-west-1", []byte("\xffpoison")))
+	require.ErrorContains(t, client.Post(ctx, "us-east-1", nil), "us-east-1")
+	require.Equal(t, ready.SQS+"/"+simcloud.DefaultAccount+"/terminations", ready.Queue)
+}
+
+func TestAQueueAnswersOnlyWhatItKnows(t *testing.T) {
+	ready := serve(t)
+	whole := `{"QueueUrl":"` + ready.Queue + `"`
+	require.Equal(t, http.StatusOK, sqs(t, ready, "ReceiveMessage", whole+`}`))
+	require.Equal(t, http.StatusOK, sqs(t, ready, "DeleteMessage", whole+`,"ReceiptHandle":"any"}`))
+	for action, body := range map[string]string{
+		"ReceiveMessage":  `{"QueueUrl":"` + ready.SQS + `/1/other"}`,
+		"DeleteMessage":   whole + `}`,
+		"SendMessage":     whole + `,"MessageBody":"x"}`,
+		"ReceiveMessage ": whole + `,"MaxNumberOfMessages":11}`,
+		"DeleteMessage ":  `[`,
+	} {
+		require.Equal(t, http.StatusBadRequest, sqs(t, ready, strings.TrimSpace(action), body), body)
+	}
+	require.NoError(t, simcloud.Client{URL: ready.Control}.Inject(t.Context(), simcloud.Fault{Kind: simcloud.Duplicate}))
+	require.Equal(t, http.StatusOK, query(t, ready.EC2, "Action=DescribeInstances&Version=2016-11-15"), "no fault of EC2's")
+	require.NoError(t, simcloud.Client{URL: ready.Control}.Inject(t.Context(), simcloud.Fault{Kind: simcloud.Denied, Action: "ReceiveMessage"}))
+	require.Equal(t, http.StatusOK, sqs(t, ready, "DeleteMessage", whole+`,"ReceiptHandle":"any"}`))
+}
+
 func TestFaultsComeAndGoThroughTheControlAPI(t *testing.T) {
 	ready, ctx := serve(t), t.Context()
 	client := simcloud.Client{URL: ready.Control}
@@ -83,13 +131,24 @@ func TestMalformedQueriesAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status, "unsigned")
 	status, _ = request(t, "POST", url, "Authorization", "AWS4-HMAC-SHA256 Credential=key/eu-west-1")
 	require.Equal(t, http.StatusUnauthorized, status, "a scope without its parts")
+	require.Equal(t, http.StatusUnauthorized, signed(t, url, "sqs", "Action=DescribeInstances&Version=2016-11-15",
+		"Content-Type", "application/x-www-form-urlencoded"), "another service's scope")
 }
 
 func query(t *testing.T, url, form string) int {
-	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(form))
+	return signed(t, url, "ec2", form, "Content-Type", "application/x-www-form-urlencoded")
+}
+
+func sqs(t *testing.T, ready simcloud.Ready, action, body string) int {
+	return signed(t, ready.SQS, "sqs", body, "X-Amz-Target", "AmazonSQS."+action)
+}
+
+// signed is the status of a request with a signature of service's scope.
+func signed(t *testing.T, url, service, body, header, value string) int {
+	req, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
 	require.NoError(t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=key/20260102/eu-west-1/ec2/aws4_request, SignedHeaders=host, Signature=00")
+	req.Header.Set(header, value)
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=key/20260102/eu-west-1/"+service+"/aws4_request, SignedHeaders=host, Signature=00")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	xmlns        = "http://ec2.amazonaws.com/doc/" + apiVersion + "/"
+	xmlns        = "http://ec2.amazonaws.com/doc/2016-11-15/"
 	imageID      = "ami-0123456789abcdef0"
 	instanceType = "t3.micro"
 )
@@ -42,6 +42,21 @@ type instanceItem struct {
 	Zone       string  `xml:"placement>availabilityZone"`
 	Tenancy    string  `xml:"placement>tenancy"`
 	Address    *string `xml:"privateIpAddress"` // absent once terminated
+	RootDevice string  `xml:"rootDeviceName"`
+	Mapping    mapping `xml:"blockDeviceMapping"`
+}
+
+// mapping is there though it is empty, as on EC2.
+type mapping struct {
+	Devices []device `xml:"item"`
+}
+
+type device struct {
+	Name                string `xml:"deviceName"`
+	VolumeID            string `xml:"ebs>volumeId"`
+	Status              string `xml:"ebs>status"`
+	AttachTime          string `xml:"ebs>attachTime"`
+	DeleteOnTermination bool   `xml:"ebs>deleteOnTermination"`
 }
 
 type state struct {
@@ -68,6 +83,11 @@ func newReservation(s seen) reservation {
 	item := instanceItem{
 		ID: s.id, ImageID: imageID, State: stateOf(s.state), Type: instanceType,
 		LaunchTime: s.launched.UTC().Format(time.RFC3339), Zone: s.zone(), Tenancy: "default",
+		RootDevice: rootDevice,
+	}
+	for _, v := range s.disks {
+		item.Mapping.Devices = append(item.Mapping.Devices, device{Name: v.Device, VolumeID: v.ID,
+			Status: s.attachment(), AttachTime: v.attached.UTC().Format(time.RFC3339), DeleteOnTermination: v.DeleteOnTermination})
 	}
 	if s.state != Terminated {
 		item.Address = &s.address

@@ -1,4 +1,4 @@
-package awscloud_test
+package event_test
 
 import (
 	"encoding/json"
@@ -8,18 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/carlosframework/regionha/awscloud"
+	"github.com/carlosframework/regionha/awscloud/event"
 	"github.com/carlosframework/regionha/termfence"
 )
 
 func stored(t testing.TB, name string) []byte {
-	body, err := os.ReadFile("testdata/events/" + name)
+	body, err := os.ReadFile("testdata/" + name)
 	require.NoError(t, err)
 	return body
 }
 
 func TestAStateChangeIsAnObservation(t *testing.T) {
-	seen, err := awscloud.DecodeEvent(stored(t, "terminated.json"))
+	seen, err := event.Decode(stored(t, "terminated.json"))
 	require.NoError(t, err)
 	require.Equal(t, termfence.Observation{
 		Via: termfence.ViaEvent, Found: true, EventID: "7bf73129-1428-4cd3-a780-95db273d1602",
@@ -27,10 +27,13 @@ func TestAStateChangeIsAnObservation(t *testing.T) {
 	}, seen)
 }
 
+// others are events about the same instance that say nothing of its state.
+var others = []string{"spot-warning.json", "rebalance.json", "cloudtrail.json", "autoscaling.json"}
+
 func TestOtherEventsAreNone(t *testing.T) {
-	for _, name := range []string{"spot-warning.json", "cloudtrail.json", "autoscaling.json"} {
-		_, err := awscloud.DecodeEvent(stored(t, name))
-		require.ErrorIs(t, err, awscloud.ErrOtherEvent, name)
+	for _, name := range others {
+		_, err := event.Decode(stored(t, name))
+		require.ErrorIs(t, err, event.ErrOtherEvent, name)
 	}
 }
 
@@ -58,9 +61,9 @@ func TestAnEventMissingAnythingIsRefused(t *testing.T) {
 			change(e, e["detail"].(map[string]any))
 			body, err := json.Marshal(e)
 			require.NoError(t, err)
-			seen, err := awscloud.DecodeEvent(body)
+			seen, err := event.Decode(body)
 			require.Error(t, err)
-			require.NotErrorIs(t, err, awscloud.ErrOtherEvent)
+			require.NotErrorIs(t, err, event.ErrOtherEvent)
 			require.Zero(t, seen)
 		})
 	}
@@ -74,8 +77,8 @@ func TestAnotherSourceOrTypeIsNoStateChange(t *testing.T) {
 	} {
 		changed := strings.Replace(good, r[0], r[1], 1)
 		require.NotEqual(t, good, changed)
-		_, err := awscloud.DecodeEvent([]byte(changed))
-		require.ErrorIs(t, err, awscloud.ErrOtherEvent, r[1])
+		_, err := event.Decode([]byte(changed))
+		require.ErrorIs(t, err, event.ErrOtherEvent, r[1])
 	}
 }
 
@@ -91,18 +94,18 @@ func TestAmbiguousEventsAreRefused(t *testing.T) {
 		"not an object":  "[]",
 		"an SNS wrapper": `{"Type":"Notification","Message":"{}"}`,
 	} {
-		seen, err := awscloud.DecodeEvent([]byte(body))
+		seen, err := event.Decode([]byte(body))
 		require.Error(t, err, name)
 		require.Zero(t, seen, name)
 	}
 }
 
-func FuzzDecodeEvent(f *testing.F) {
-	for _, name := range []string{"terminated.json", "spot-warning.json", "cloudtrail.json", "autoscaling.json"} {
+func FuzzDecode(f *testing.F) {
+	for _, name := range append([]string{"terminated.json"}, others...) {
 		f.Add(stored(f, name))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		seen, err := awscloud.DecodeEvent(body)
+		seen, err := event.Decode(body)
 		if err != nil {
 			require.Zero(t, seen)
 			return

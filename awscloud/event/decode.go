@@ -1,4 +1,4 @@
-package awscloud
+package event
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	eventSource = "aws.ec2"
-	eventType   = "EC2 Instance State-change Notification"
+	source     = "aws.ec2"
+	detailType = "EC2 Instance State-change Notification"
 )
 
 // ErrOtherEvent: the body is an EventBridge event, but not a state change of an
@@ -20,10 +20,10 @@ const (
 // nothing about any box and may be dropped.
 var ErrOtherEvent = errors.New("not an EC2 instance state change")
 
-// event holds the members of the notification that are read. AWS documents
-// that members may be added, so others are allowed; the parser still refuses
-// duplicate names, trailing data and invalid UTF-8.
-type event struct {
+// notification holds the members that are read. AWS documents that members may
+// be added, so others are allowed; the parser still refuses duplicate names,
+// trailing data and invalid UTF-8.
+type notification struct {
 	Version    string   `json:"version"`
 	ID         string   `json:"id"`
 	Source     string   `json:"source"`
@@ -37,16 +37,15 @@ type event struct {
 	} `json:"detail"`
 }
 
-// DecodeEvent reads one EventBridge "EC2 Instance State-change Notification",
-// as an SQS queue delivers it, into the observation that it makes. Every other
-// event is [ErrOtherEvent]; one that lacks its id, its account, region,
+// Decode reads one "EC2 Instance State-change Notification", as an SQS queue
+// delivers it, into the observation that it makes. Every other event is [ErrOtherEvent]; one that lacks its id, its account, region,
 // instance or state, or whose resource ARN disagrees with them, is refused.
-func DecodeEvent(body []byte) (termfence.Observation, error) {
-	var e event
+func Decode(body []byte) (termfence.Observation, error) {
+	var e notification
 	if err := json.Unmarshal(body, &e); err != nil {
 		return termfence.Observation{}, fmt.Errorf("event: %w", err)
 	}
-	if e.Source != eventSource || e.DetailType != eventType {
+	if e.Source != source || e.DetailType != detailType {
 		return termfence.Observation{}, fmt.Errorf("event %q: %w: source %q, detail-type %q",
 			e.ID, ErrOtherEvent, e.Source, e.DetailType)
 	}
@@ -60,7 +59,7 @@ func DecodeEvent(body []byte) (termfence.Observation, error) {
 	}, nil
 }
 
-func (e event) check() error {
+func (e notification) check() error {
 	for _, f := range []struct{ name, value string }{
 		{"id", e.ID}, {"account", e.Account}, {"region", e.Region},
 		{"detail.instance-id", e.Detail.InstanceID}, {"detail.state", e.Detail.State},
@@ -80,7 +79,7 @@ func (e event) check() error {
 
 // checkARN holds the event against its own resource,
 // arn:<partition>:ec2:<region>:<account>:instance/<id>.
-func (e event) checkARN(arn string) error {
+func (e notification) checkARN(arn string) error {
 	rest, ok := strings.CutPrefix(arn, "arn:")
 	partition, rest, cut := strings.Cut(rest, ":")
 	want := fmt.Sprintf("ec2:%s:%s:instance/%s", e.Region, e.Account, e.Detail.InstanceID)
