@@ -161,13 +161,17 @@ func checkRemoved(records []Record) error {
 			return fmt.Errorf("record of %s: volume %q was removed", when(r.ObservedAt), r.RemovedVolumes[0])
 		}
 		for _, v := range before {
-			if !slices.ContainsFunc(r.Volumes, func(o Volume) bool { return o.ID == v.ID }) {
+			if !holds(r.Volumes, v.ID) {
 				return fmt.Errorf("record of %s: volume %q is no longer there", when(r.ObservedAt), v.ID)
 			}
 		}
 		before = r.Volumes
 	}
 	return nil
+}
+
+func holds(volumes []Volume, id string) bool {
+	return slices.ContainsFunc(volumes, func(v Volume) bool { return v.ID == id })
 }
 
 func when(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

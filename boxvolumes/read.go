@@ -28,11 +28,21 @@ const (
 // one GET per record, 16 at a time. Errors: [ErrUnverified], or a failure of the
 // store; then there is no verdict, and the zero one keeps every chore.
 func Read(ctx context.Context, store objstore.Store, entry roster.Box, terminatedAt time.Time) (Verdict, error) {
-	records, err := read(ctx, store, entry.Enrollment)
+	records, err := List(ctx, store, entry.Enrollment)
 	if err != nil {
-		return Verdict{}, fmt.Errorf("boxvolumes: records of %q: %w", entry.Enrollment, err)
+		return Verdict{}, err
 	}
 	return Discharge(records, entry, entry.EnrolledAt, terminatedAt), nil
+}
+
+// List reads every record of an enrollment, oldest first. It costs what [Read]
+// does, with its errors; over 65,536 records are one.
+func List(ctx context.Context, store objstore.Store, enrollment string) ([]Record, error) {
+	records, err := read(ctx, store, enrollment)
+	if err != nil {
+		return nil, fmt.Errorf("boxvolumes: records of %q: %w", enrollment, err)
+	}
+	return records, nil
 }
 
 func read(ctx context.Context, store objstore.Store, enrollment string) ([]Record, error) {

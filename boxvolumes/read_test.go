@@ -38,6 +38,38 @@ func TestReadJudgesByTheTimesOfEntryAndTermination(t *testing.T) {
 	requireKept(t, v, "from the enrollment")
 }
 
+// Each stores, beside a life that discharges, a record that fails one check alone.
+func TestAStoredRecordThatDoesNotHoldKeepsTheChore(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		spoil  func(*boxvolumes.Record)
+		reason string
+	}{
+		{"nothing", func(*boxvolumes.Record) {}, ""},
+		{"its version", func(r *boxvolumes.Record) { r.V = 2 }, "version 2, expected 1"},
+		{"its box", func(r *boxvolumes.Record) { r.Box = "shop-2" }, `it names box "shop-2"`},
+		{"its state", func(r *boxvolumes.Record) { r.State = "terminated" }, `state "terminated" shows no volumes`},
+		{"it is empty", func(r *boxvolumes.Record) { r.Volumes = nil }, "it lists no volume"},
+		{"a volume's id", func(r *boxvolumes.Record) { r.Volumes[2].ID = "" }, `the volume at "/dev/vol-3" has no id`},
+		{"a volume's device", func(r *boxvolumes.Record) { r.Volumes[2].Device = "" }, `volume "vol-3" has no device`},
+		{"a volume's status", func(r *boxvolumes.Record) { r.Volumes[2].Status = "detached" }, `volume "vol-3" is "detached"`},
+		{"a volume's flag", func(r *boxvolumes.Record) { r.Volumes[2].DeleteOnTermination = false }, `volume "vol-3" outlives its instance`},
+		{"a removal", func(r *boxvolumes.Record) { r.RemovedVolumes = []string{"vol-9"} }, `volume "vol-9" was removed`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := memstore.New()
+			store(t, s, life()...)
+			newest := seen(270*time.Minute, volume("vol-1"), volume("vol-2"), volume("vol-3"))
+			c.spoil(&newest)
+			store(t, s, newest)
+			v, err := boxvolumes.Read(t.Context(), s, shop, terminated)
+			require.NoError(t, err)
+			require.Equal(t, c.reason == "", v.Discharged())
+			require.Contains(t, v.Reason(), c.reason)
+		})
+	}
+}
+
 func TestReadTakesNoOtherEnrollmentsRecords(t *testing.T) {
 	s := memstore.New()
 	store(t, s, life()...)
