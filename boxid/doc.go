@@ -23,7 +23,8 @@
 // A signed document says which instance a box is, and not that the instance is
 // meant to be this box. For a reference that is new to the roster something
 // other than the box must bind the two: [Expect] carries the operator's word,
-// and [Evidence.Bound] says whether it was given. Nor does a signature prove
+// and [Evidence.Bound] says whether it was given; a worker's confirmation is the
+// business of package membership. Nor does a signature prove
 // the region by itself, since many regions share one key; the region comes from
 // the signed document only.
 package boxid

@@ -1,6 +1,9 @@
 package boxid
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Record is what a box publishes of itself, at [Key], once. It is immutable and
 // grants nothing.
@@ -20,5 +23,18 @@ type Record struct {
 // version is the only value of [Record.V].
 const version = 1
 
+// Prefix is what every key of a published [Record] begins with.
+const Prefix = "control/boxes/"
+
 // Key is where the box with this reference publishes its [Record].
-func Key(ref string) string { return "control/boxes/" + ref + ".json" }
+func Key(ref string) string { return Prefix + ref + ".json" }
+
+// ParseKey returns the reference whose [Key] this is; ok is false where it is
+// none's.
+func ParseKey(key string) (ref string, ok bool) {
+	ref, ok = strings.CutSuffix(strings.TrimPrefix(key, Prefix), ".json")
+	if !ok || key != Key(ref) || CheckRef(ref) != nil {
+		return "", false
+	}
+	return ref, true
+}

@@ -36,6 +36,15 @@ func FuzzEnroll(f *testing.F) {
 
 func TestKey(t *testing.T) {
 	require.Equal(t, "control/boxes/box-1.json", boxid.Key("box-1"))
+	ref, ok := boxid.ParseKey(boxid.Key("box-1"))
+	require.True(t, ok)
+	require.Equal(t, "box-1", ref)
+	for _, key := range []string{"", "box-1.json", "control/boxes/box-1", "control/boxes/.json", "control/boxes/a/b.json", "control/boxes/Box.json",
+		"control/edges/box-1.json"} {
+		ref, ok := boxid.ParseKey(key)
+		require.False(t, ok, key)
+		require.Empty(t, ref)
+	}
 }
 
 func TestCheckRef(t *testing.T) {

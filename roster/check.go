@@ -119,6 +119,8 @@ func checkEntryStep(was, is Box) error {
 		return fmt.Errorf("cloud %s becomes %s", was.Cloud, is.Cloud)
 	case rank(is.State) < rank(was.State):
 		return fmt.Errorf("state %s becomes %s again", was.State, is.State)
+	case was.ReadmittedAs != "" && is.ReadmittedAs != was.ReadmittedAs:
+		return fmt.Errorf("readmitted_as %q becomes %q", was.ReadmittedAs, is.ReadmittedAs)
 	}
 	return nil
 }

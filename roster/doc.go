@@ -8,7 +8,9 @@
 //
 // A box is known by its reference. Its enrollment is the id of the one time
 // that this reference was bound to this instance: a machine that is replaced
-// gets a new one, and evidence about a machine always names its enrollment.
+// gets a new one, and evidence about a machine always names its enrollment. An
+// identity alone enrolls nobody: a [Binding], which is an operator's word or a
+// worker's confirmation, says that the machine is meant to be that box.
 //
 // # Guarantees
 //

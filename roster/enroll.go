@@ -19,28 +19,49 @@ var ErrNotSelf = errors.New("this machine is not that box")
 // NewEnrollment returns a fresh enrollment id, for [Roster.Enroll].
 func NewEnrollment() string { return record.Nonce() }
 
+// Binding is what other than the box itself says which instance a reference is
+// meant to be. [OperatorsWord] is one; a verified membership confirmation is
+// another.
+type Binding interface {
+	// Binds refuses identity, for a region of r, unless the binding holds by
+	// r, the roster that the enrollment is about to be written into.
+	Binds(r Roster, identity boxid.Evidence, region string) error
+}
+
+// OperatorsWord is the instance id that an operator expects, which the identity
+// was verified against: [boxid.Evidence.Bound].
+type OperatorsWord struct{}
+
+// Binds refuses an identity for which no operator named the instance.
+func (OperatorsWord) Binds(_ Roster, identity boxid.Evidence, _ string) error {
+	if !identity.Bound() {
+		return fmt.Errorf("only the box itself says that it is %s; name the expected instance", identity.Cloud())
+	}
+	return nil
+}
+
 // Enroll adds the box that e proves to a region of a roster that [Update] or
-// [Create] is about to write; they check the whole of it. The evidence must be
-// [boxid.Evidence.Bound], and of the account and the cloud region that the
+// [Create] is about to write; they check the whole of it. The binding has to
+// hold, and the evidence to be of the account and the cloud region that the
 // roster has for the placement.
 //
 // A reference that the roster holds is [ErrEnrolled], with one exception: an
 // entry with no proven cloud gets it, under the enrollment, region and pool
 // that it has. Everything else that is refused is [ErrInvalid].
-func (r *Roster) Enroll(e boxid.Evidence, region, pool, enrollment string, now time.Time) error {
+func (r *Roster) Enroll(e boxid.Evidence, binding Binding, region, pool, enrollment string, now time.Time) error {
 	ref, cloud := e.Box(), e.Cloud()
 	place, ok := r.Regions[region]
 	switch {
-	case !cloud.Complete():
+	case !cloud.Complete() || binding == nil:
 		return fmt.Errorf("%w: enroll: no evidence", ErrInvalid)
-	case !e.Bound():
-		return fmt.Errorf("%w: enroll box %q: only the box itself says that it is %s; name the expected instance",
-			ErrInvalid, ref, cloud)
 	case !ok:
 		return fmt.Errorf("%w: enroll box %q: region %q is not in the roster", ErrInvalid, ref, region)
 	case cloud.Account != place.Account || cloud.Region != place.AWSRegion:
 		return fmt.Errorf("%w: enroll box %q: it is %s, region %q is %s in account %s",
 			ErrInvalid, ref, cloud, region, place.AWSRegion, place.Account)
+	}
+	if err := binding.Binds(*r, e, region); err != nil {
+		return fmt.Errorf("%w: enroll box %q: %w", ErrInvalid, ref, err)
 	}
 	box := Box{Ref: ref, Enrollment: enrollment, EnrolledAt: now.UTC(), Region: region, Pool: pool, State: Active}
 	if held, ok := r.Box(ref); ok {
@@ -57,43 +78,24 @@ func (r *Roster) Enroll(e boxid.Evidence, region, pool, enrollment string, now t
 	return nil
 }
 
-// Quarantine keeps a box of a roster that [Update] is about to write from ever
-// acting again. An operator does it to a box that is declared lost: it may still
-// run, and comes back only as another reference. A box that is quarantined
-// already stays so. One that is retired, or that the roster does not hold, is
-// [ErrInvalid].
-func (r *Roster) Quarantine(ref string) error {
+// Readmit says of the retired entry ref that the instance which it is runs on,
+// and is enrolled under another reference: the one that e proves, by the call of
+// [Roster.Enroll] that belongs to the same change. An entry that says so already
+// stays as it is. One that is not retired, that was readmitted as another, that
+// is of another instance, or that the roster does not hold, is [ErrInvalid].
+func (r *Roster) Readmit(ref string, e boxid.Evidence) error {
 	b, ok := r.Boxes[ref]
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: quarantine box %q: it is not in the roster", ErrInvalid, ref)
-	case b.State != Active && b.State != Quarantined:
-		return fmt.Errorf("%w: quarantine box %q: it is %s", ErrInvalid, ref, b.State)
+		return fmt.Errorf("%w: readmit box %q: it is not in the roster", ErrInvalid, ref)
+	case b.State != Retired:
+		return fmt.Errorf("%w: readmit box %q: it is %s", ErrInvalid, ref, b.State)
+	case !b.Cloud.Complete() || b.Cloud != e.Cloud():
+		return fmt.Errorf("%w: readmit box %q: it is %s, and %q is %s", ErrInvalid, ref, b.Cloud, e.Box(), e.Cloud())
+	case b.ReadmittedAs != "" && b.ReadmittedAs != e.Box():
+		return fmt.Errorf("%w: readmit box %q: it was readmitted as %q", ErrInvalid, ref, b.ReadmittedAs)
 	}
-	b.State = Quarantined
-	r.Boxes[ref] = b
-	return nil
-}
-
-// Drain keeps a box of a roster that [Update] is about to write from being
-// chosen, and has workers move its hosts to other boxes. A box that drains
-// already stays so. One that is not active, or that the roster does not hold, is
-// [ErrInvalid].
-func (r *Roster) Drain(ref string) error { return r.setDraining(ref, true) }
-
-// Undrain lets a box be chosen again. What was moved off it stays where it is.
-// Errors: those of [Roster.Drain].
-func (r *Roster) Undrain(ref string) error { return r.setDraining(ref, false) }
-
-func (r *Roster) setDraining(ref string, draining bool) error {
-	b, ok := r.Boxes[ref]
-	switch {
-	case !ok:
-		return fmt.Errorf("%w: drain box %q: it is not in the roster", ErrInvalid, ref)
-	case b.State != Active:
-		return fmt.Errorf("%w: drain box %q: it is %s, and runs nothing", ErrInvalid, ref, b.State)
-	}
-	b.Draining = draining
+	b.ReadmittedAs = e.Box()
 	r.Boxes[ref] = b
 	return nil
 }

@@ -1,6 +1,7 @@
 package roster_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestEnrollBindsAReferenceToItsInstance(t *testing.T) {
 	evidence := boxidtest.Evidence(t, "box-3", cloud("i-3"))
 	id := roster.NewEnrollment()
 	require.NoError(t, roster.CheckEnrollment(id))
-	snap, err := d.update(t, func(r *roster.Roster) error { return r.Enroll(evidence, "ie", "default", id, now) })
+	snap, err := d.update(t, func(r *roster.Roster) error { return r.Enroll(evidence, word, "ie", "default", id, now) })
 	require.NoError(t, err)
 	b, ok := snap.ByEnrollment(id)
 	require.True(t, ok)
@@ -28,7 +29,7 @@ func TestEnrollBindsAReferenceToItsInstance(t *testing.T) {
 func TestTheFirstRosterMayHoldABox(t *testing.T) {
 	r := valid()
 	r.Boxes = nil
-	require.NoError(t, r.Enroll(boxidtest.Evidence(t, "box-3", cloud("i-3")), "ie", "default", "e-3", now))
+	require.NoError(t, r.Enroll(boxidtest.Evidence(t, "box-3", cloud("i-3")), word, "ie", "default", "e-3", now))
 	_, private := roster.GenerateKey()
 	snap, err := roster.Create(t.Context(), memstore.New(), private, r)
 	require.NoError(t, err)
@@ -57,7 +58,7 @@ func TestEnrollRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDeployment(t)
-			_, err := d.update(t, func(r *roster.Roster) error { return r.Enroll(c.evidence, c.region, "default", c.id, now) })
+			_, err := d.update(t, func(r *roster.Roster) error { return r.Enroll(c.evidence, word, c.region, "default", c.id, now) })
 			require.ErrorIs(t, err, c.want)
 			require.ErrorContains(t, err, c.reason)
 			require.Len(t, d.store.Log(), 1)
@@ -68,9 +69,106 @@ func TestEnrollRefuses(t *testing.T) {
 func TestEnrollNeedsSomeonesWordForTheInstance(t *testing.T) {
 	d := newDeployment(t)
 	unbound := boxidtest.Unbound(t, "box-3", cloud("i-3"))
-	_, err := d.update(t, func(r *roster.Roster) error { return r.Enroll(unbound, "ie", "default", "e-3", now) })
+	_, err := d.update(t, func(r *roster.Roster) error { return r.Enroll(unbound, word, "ie", "default", "e-3", now) })
 	require.ErrorIs(t, err, roster.ErrInvalid)
 	require.ErrorContains(t, err, "name the expected instance")
+	_, err = d.update(t, func(r *roster.Roster) error { return r.Enroll(unbound, nil, "ie", "default", "e-3", now) })
+	require.ErrorIs(t, err, roster.ErrInvalid)
+}
+
+// judge is a binding that records what it was asked.
+type judge struct {
+	answer error
+	boxes  int
+	asked  []string
+}
+
+func (j *judge) Binds(r roster.Roster, identity boxid.Evidence, region string) error {
+	j.boxes = len(r.Boxes)
+	j.asked = append(j.asked, identity.Box(), identity.Cloud().InstanceID, region)
+	return j.answer
+}
+
+func TestABindingIsAskedByTheRosterThatIsWritten(t *testing.T) {
+	d := newDeployment(t)
+	unbound := boxidtest.Unbound(t, "box-3", cloud("i-3"))
+	_, err := d.update(t, func(r *roster.Roster) error {
+		refuses := errors.New("not of that group")
+		err := r.Enroll(unbound, &judge{answer: refuses}, "ie", "default", "e-3", now)
+		require.ErrorIs(t, err, refuses)
+		return err
+	})
+	require.ErrorIs(t, err, roster.ErrInvalid)
+	require.Len(t, d.store.Log(), 1)
+
+	binds := &judge{}
+	snap, err := d.update(t, func(r *roster.Roster) error {
+		return r.Enroll(unbound, binds, "ie", "default", "e-3", now)
+	})
+	require.NoError(t, err)
+	require.Equal(t, cloud("i-3"), snap.Boxes["box-3"].Cloud)
+	require.Equal(t, []string{"box-3", "i-3", "ie"}, binds.asked)
+	require.Equal(t, 2, binds.boxes)
+}
+
+func TestARetiredMachineIsReadmittedUnderAnotherReference(t *testing.T) {
+	d := newDeployment(t)
+	evidence := boxidtest.Evidence(t, "box-1b", cloud("i-1"))
+	again := func(r *roster.Roster) error {
+		if err := r.Readmit("box-1", evidence); err != nil {
+			return err
+		}
+		return r.Enroll(evidence, word, "ie", "default", "e-1b", now)
+	}
+	_, err := d.update(t, again)
+	require.ErrorContains(t, err, `readmit box "box-1": it is active`)
+	_, err = d.update(t, become("box-1", roster.Retired))
+	require.NoError(t, err)
+	snap, err := d.update(t, again)
+	require.NoError(t, err)
+	require.Equal(t, "box-1b", snap.Boxes["box-1"].ReadmittedAs)
+	_, err = snap.Self("box-1b", cloud("i-1"))
+	require.NoError(t, err)
+	_, err = snap.Self("box-1", cloud("i-1"))
+	require.ErrorIs(t, err, roster.ErrNotSelf)
+
+	alone := func(r *roster.Roster) error { return r.Readmit("box-1", evidence) }
+	same, err := d.update(t, alone)
+	require.NoError(t, err)
+	require.Equal(t, snap.Revision, same.Revision)
+}
+
+func TestReadmitRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		ref      string
+		evidence boxid.Evidence
+		reason   string
+	}{
+		"not there":          {"box-9", boxidtest.Evidence(t, "box-3", cloud("i-2")), "it is not in the roster"},
+		"active":             {"box-1", boxidtest.Evidence(t, "box-3", cloud("i-1")), "it is active"},
+		"another instance":   {"box-2", boxidtest.Evidence(t, "box-3", cloud("i-3")), "and \"box-3\" is"},
+		"no evidence":        {"blank", boxid.Evidence{}, `readmit box "blank"`},
+		"readmitted already": {"box-4", boxidtest.Evidence(t, "box-3", cloud("i-4")), `it was readmitted as "box-4b"`},
+		"nobody follows":     {"box-2", boxidtest.Evidence(t, "box-3", cloud("i-2")), "is not an entry of the same instance"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeployment(t)
+			_, err := d.update(t, func(r *roster.Roster) error {
+				r.Boxes["box-4"], r.Boxes["box-4b"] = box("e-4", "i-4"), box("e-4b", "i-4")
+				readmit(r, "box-4", "box-4b")
+				blank := box("e-blank", "")
+				blank.Cloud, blank.State = boxid.Cloud{}, roster.Retired
+				r.Boxes["blank"] = blank
+				return become("box-2", roster.Retired)(r)
+			})
+			require.NoError(t, err)
+			before := len(d.store.Log())
+			_, err = d.update(t, func(r *roster.Roster) error { return r.Readmit(c.ref, c.evidence) })
+			require.ErrorIs(t, err, roster.ErrInvalid)
+			require.ErrorContains(t, err, c.reason)
+			require.Len(t, d.store.Log(), before)
+		})
+	}
 }
 
 func TestAnEntryWithoutACloudGetsItOnce(t *testing.T) {
@@ -87,14 +185,16 @@ func TestAnEntryWithoutACloudGetsItOnce(t *testing.T) {
 	require.NoError(t, err)
 	evidence := boxidtest.Evidence(t, "old", cloud("i-old"))
 	for _, other := range []func(*roster.Roster) error{
-		func(r *roster.Roster) error { return r.Enroll(evidence, "ie", "default", "e-new", now) },
-		func(r *roster.Roster) error { return r.Enroll(evidence, "ie", "other", "e-old", now) },
-		func(r *roster.Roster) error { return r.Enroll(evidence, "ie2", "default", "e-old", now) },
+		func(r *roster.Roster) error { return r.Enroll(evidence, word, "ie", "default", "e-new", now) },
+		func(r *roster.Roster) error { return r.Enroll(evidence, word, "ie", "other", "e-old", now) },
+		func(r *roster.Roster) error { return r.Enroll(evidence, word, "ie2", "default", "e-old", now) },
 	} {
 		_, err = d.update(t, other)
 		require.ErrorIs(t, err, roster.ErrEnrolled, "its enrollment, region and pool stay")
 	}
-	prove := func(r *roster.Roster) error { return r.Enroll(evidence, "ie", "default", "e-old", now.Add(time.Hour)) }
+	prove := func(r *roster.Roster) error {
+		return r.Enroll(evidence, word, "ie", "default", "e-old", now.Add(time.Hour))
+	}
 	snap, err := d.update(t, prove)
 	require.NoError(t, err)
 	b, _ := snap.Box("old")
@@ -103,93 +203,6 @@ func TestAnEntryWithoutACloudGetsItOnce(t *testing.T) {
 	require.True(t, b.Draining)
 	_, err = d.update(t, prove)
 	require.ErrorIs(t, err, roster.ErrEnrolled)
-}
-
-func quarantine(ref string) func(*roster.Roster) error {
-	return func(r *roster.Roster) error { return r.Quarantine(ref) }
-}
-
-func TestAQuarantinedBoxNeverActsAgain(t *testing.T) {
-	d := newDeployment(t)
-	before, err := d.dir.Read(t.Context())
-	require.NoError(t, err)
-	_, err = before.Self("box-1", cloud("i-1"))
-	require.NoError(t, err)
-
-	snap, err := d.update(t, quarantine("box-1"))
-	require.NoError(t, err)
-	want := before.Boxes["box-1"]
-	want.State = roster.Quarantined
-	require.Equal(t, want, snap.Boxes["box-1"], "nothing else of its entry changes")
-	require.Equal(t, before.Boxes["box-2"], snap.Boxes["box-2"])
-	_, err = snap.Self("box-1", cloud("i-1"))
-	require.ErrorIs(t, err, roster.ErrNotSelf)
-	_, err = d.update(t, become("box-1", roster.Active))
-	require.ErrorIs(t, err, roster.ErrInvalid)
-}
-
-func TestQuarantiningTwiceIsOneRevision(t *testing.T) {
-	d := newDeployment(t)
-	first, err := d.update(t, quarantine("box-1"))
-	require.NoError(t, err)
-	again, err := d.update(t, quarantine("box-1"))
-	require.NoError(t, err)
-	require.Equal(t, first.Revision, again.Revision)
-	require.Equal(t, first.Boxes, again.Boxes)
-}
-
-func TestQuarantineRefuses(t *testing.T) {
-	d := newDeployment(t)
-	_, err := d.update(t, become("box-2", roster.Retired))
-	require.NoError(t, err)
-	before := len(d.store.Log())
-	for ref, reason := range map[string]string{
-		"box-2": `quarantine box "box-2": it is retired`,
-		"box-9": `quarantine box "box-9": it is not in the roster`,
-		"":      `quarantine box "": it is not in the roster`,
-	} {
-		_, err := d.update(t, quarantine(ref))
-		require.ErrorIs(t, err, roster.ErrInvalid)
-		require.ErrorContains(t, err, reason)
-	}
-	require.Len(t, d.store.Log(), before)
-}
-
-func TestADrainedBoxIsUndrained(t *testing.T) {
-	d := newDeployment(t)
-	before, err := d.dir.Read(t.Context())
-	require.NoError(t, err)
-	drain := func(r *roster.Roster) error { return r.Drain("box-1") }
-	first, err := d.update(t, drain)
-	require.NoError(t, err)
-	want := before.Boxes["box-1"]
-	want.Draining = true
-	require.Equal(t, want, first.Boxes["box-1"], "nothing else of its entry changes")
-	require.Equal(t, before.Boxes["box-2"], first.Boxes["box-2"])
-	again, err := d.update(t, drain)
-	require.NoError(t, err)
-	require.Equal(t, first.Revision, again.Revision)
-	back, err := d.update(t, func(r *roster.Roster) error { return r.Undrain("box-1") })
-	require.NoError(t, err)
-	require.Equal(t, before.Boxes, back.Boxes)
-}
-
-func TestOnlyAnActiveBoxIsDrained(t *testing.T) {
-	d := newDeployment(t)
-	_, err := d.update(t, become("box-2", roster.Retired))
-	require.NoError(t, err)
-	before := len(d.store.Log())
-	for ref, reason := range map[string]string{
-		"box-2": `drain box "box-2": it is retired, and runs nothing`,
-		"box-9": `drain box "box-9": it is not in the roster`,
-	} {
-		for _, change := range []func(*roster.Roster, string) error{(*roster.Roster).Drain, (*roster.Roster).Undrain} {
-			_, err := d.update(t, func(r *roster.Roster) error { return change(r, ref) })
-			require.ErrorIs(t, err, roster.ErrInvalid)
-			require.ErrorContains(t, err, reason)
-		}
-	}
-	require.Len(t, d.store.Log(), before)
 }
 
 func TestCheckEnrollment(t *testing.T) {

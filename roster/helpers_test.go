@@ -16,6 +16,9 @@ import (
 
 const bucket = "s3://control"
 
+// word is what binds where an operator named the instance.
+var word roster.OperatorsWord
+
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func cloud(instance string) boxid.Cloud {

@@ -119,6 +119,8 @@ func TestAChangeIsRefused(t *testing.T) {
 		"active again":          become("gone", roster.Active),
 		"quarantined, not gone": become("gone", roster.Quarantined),
 		"active, not lost":      become("lost", roster.Active),
+		"readmitted as another": edit("gone", func(b *roster.Box) { b.ReadmittedAs = "back-2" }),
+		"not readmitted":        edit("gone", func(b *roster.Box) { b.ReadmittedAs = "" }),
 		"a lower floor":         func(r *roster.Roster) error { r.ProtocolFloor = 0; return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +129,10 @@ func TestAChangeIsRefused(t *testing.T) {
 				r.ProtocolFloor = 1
 				r.Regions["de"] = r.Regions["ie"]
 				r.Boxes["gone"], r.Boxes["lost"] = box("e-gone", "i-gone"), box("e-lost", "i-lost")
-				return errors.Join(become("gone", roster.Retired)(r), become("lost", roster.Quarantined)(r))
+				r.Boxes["back"], r.Boxes["back-2"] = box("e-back", "i-gone"), box("e-back-2", "i-gone")
+				readmit(r, "gone", "back")
+				readmit(r, "back", "back-2")
+				return become("lost", roster.Quarantined)(r)
 			})
 			require.NoError(t, err)
 			before := len(d.store.Log())

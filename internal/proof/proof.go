@@ -49,22 +49,19 @@ type Config struct {
 
 // Wait publishes this machine's identity and returns once the roster holds it
 // as the box, with the box's entry and its region's. Errors: [ErrOtherMachine],
-// [boxid.ErrTaken], [boxid.ErrBadRef], [roster.ErrOutdated], and ctx's; anything
-// else is waited out.
+// [boxid.ErrBadRef], [roster.ErrOutdated], and ctx's; anything else is waited
+// out.
 //
 // A look costs one GET. The identity costs one GET, and one PUT the first time,
-// and is tried again each minute.
+// and is tried again each minute. A record that is another machine's, or that
+// cannot be read, is said once and never rewritten: a box that is enrolled does
+// not need it any more.
 func Wait(ctx context.Context, c Config) (roster.Box, roster.Region, error) {
-	var tried time.Time
-	var unpublished error
-	published, said := false, ""
+	var published publication
+	said := ""
 	for {
-		if !published && time.Since(tried) > publishEvery {
-			tried = time.Now()
-			unpublished = boxid.Publish(ctx, c.Control, c.Box, c.Machine, tried)
-			published = unpublished == nil
-		}
-		if errors.Is(unpublished, boxid.ErrTaken) || errors.Is(unpublished, boxid.ErrBadRef) {
+		unpublished := published.try(ctx, c)
+		if errors.Is(unpublished, boxid.ErrBadRef) {
 			return roster.Box{}, roster.Region{}, fmt.Errorf("publish this box's identity: %w", unpublished)
 		}
 		box, region, err := Look(ctx, c)
@@ -84,8 +81,31 @@ func Wait(ctx context.Context, c Config) (roster.Box, roster.Region, error) {
 	}
 }
 
+// publication is what became of publishing this machine's identity.
+type publication struct {
+	tried time.Time
+	err   error
+	final bool // trying again changes nothing
+}
+
+// try publishes, unless it did or did so a short while ago, and says why it is
+// not published.
+func (p *publication) try(ctx context.Context, c Config) error {
+	if p.final || time.Since(p.tried) <= publishEvery {
+		return p.err
+	}
+	p.tried = time.Now()
+	p.err = boxid.Publish(ctx, c.Control, c.Box, c.Machine, p.tried)
+	taken := errors.Is(p.err, boxid.ErrTaken)
+	p.final = p.err == nil || taken
+	if taken {
+		c.Log.Error("this machine cannot publish who it is: give it another reference if it is not enrolled yet", "err", p.err)
+	}
+	return p.err
+}
+
 func waitingFor(err, unpublished error) string {
-	why := fmt.Sprintf("waiting to be enrolled: %v", err)
+	why := "waiting to be enrolled: " + err.Error()
 	if unpublished != nil {
 		why += fmt.Sprintf("; its identity is not published: %v", unpublished)
 	}
@@ -95,28 +115,49 @@ func waitingFor(err, unpublished error) string {
 // Look compares this machine with the roster once. One GET beside the metadata
 // service.
 func Look(ctx context.Context, c Config) (roster.Box, roster.Region, error) {
+	snap, err := c.Roster.Read(ctx)
+	switch {
+	case errors.Is(err, objstore.ErrNotFound):
+		return roster.Box{}, roster.Region{}, errors.New("the control store holds no roster yet")
+	case err != nil:
+		return roster.Box{}, roster.Region{}, err
+	}
+	return Match(ctx, c, snap)
+}
+
+// Match compares this machine with a roster that was just read. Where the
+// roster says that it may not act, for whichever reason, the error is
+// [roster.ErrNotSelf]; any other error says nothing.
+func Match(ctx context.Context, c Config, snap roster.Snapshot) (roster.Box, roster.Region, error) {
 	fail := func(err error) (roster.Box, roster.Region, error) { return roster.Box{}, roster.Region{}, err }
 	me, err := c.Machine.Cloud(ctx)
 	if err != nil {
 		return fail(fmt.Errorf("read who this machine is: %w", err))
 	}
-	snap, err := c.Roster.Read(ctx)
-	if errors.Is(err, objstore.ErrNotFound) {
-		return fail(errors.New("the control store holds no roster yet"))
-	}
-	if err != nil {
-		return fail(err)
-	}
+	region, ok := snap.Region(c.Region)
 	box, err := snap.Self(c.Box, me)
 	if err != nil {
-		if entry, ok := snap.Box(c.Box); ok && entry.Cloud.Complete() && entry.Cloud != me {
-			return fail(fmt.Errorf("%w: %s is %s, this machine is %s", ErrOtherMachine, c.Box, entry.Cloud, me))
+		entry, enrolled := snap.Box(c.Box)
+		switch {
+		case !enrolled:
+			err = fmt.Errorf("%w: %s", err, enrollment(c, me, region))
+		case entry.Cloud.Complete() && entry.Cloud != me:
+			err = fmt.Errorf("%w: %s is %s, this machine is %s: %w", ErrOtherMachine, c.Box, entry.Cloud, me, err)
 		}
 		return fail(err)
 	}
-	region, ok := snap.Region(c.Region)
 	if !ok || box.Region != c.Region {
-		return fail(fmt.Errorf("box %s is enrolled in region %q, and not in %q", c.Box, box.Region, c.Region))
+		return fail(fmt.Errorf("%w: box %s is enrolled in region %q, and not in %q", roster.ErrNotSelf, c.Box, box.Region, c.Region))
 	}
 	return box, region, nil
+}
+
+// enrollment says how a machine that the roster does not hold comes into it.
+func enrollment(c Config, me boxid.Cloud, region roster.Region) string {
+	approve := fmt.Sprintf("console box enroll %s --region %s --instance-id %s", c.Box, c.Region, me.InstanceID)
+	if region.GroupName == "" {
+		return "approve it with: " + approve
+	}
+	return fmt.Sprintf("it needs a worker's confirmation that group %s launched it, and a console that serves; or approve it with: %s",
+		region.GroupName, approve)
 }
