@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -63,7 +64,14 @@ type Edges struct {
 	Hosts map[string]Host `json:"hosts,omitempty"` // by primary name
 }
 
-// Headroom is what the box has left, for people and for refusing new hosts.
+// Says reports whether e says what as says, but for what changes all the time:
+// the headroom, and what each version has of its own.
+func (e Edges) Says(as Edges) bool {
+	e.V, e.Gen, e.Write, e.At, e.Headroom = as.V, as.Gen, as.Write, as.At, as.Headroom
+	return reflect.DeepEqual(e, as)
+}
+
+// Headroom is what the box has left, for people: it decides nothing.
 type Headroom struct {
 	MemoryBytes int64 `json:"memory_bytes"`
 	DiskBytes   int64 `json:"disk_bytes"`

@@ -38,7 +38,8 @@ type seen struct {
 
 // Snapshot is every edges file, as of one completed listing.
 type Snapshot struct {
-	Files []Published // by reference
+	Files   []Published // by reference
+	Changed int         // how many of them were got since the snapshot before
 
 	// Problems has one error for each file that cannot be understood. Such a
 	// box stays in Files with the last version that could, which grows stale.
@@ -68,7 +69,9 @@ func (r *Reader) Read(ctx context.Context) (Snapshot, error) {
 	if err := r.fetch(ctx, changed); err != nil {
 		return Snapshot{}, fmt.Errorf("placement: read edges: %w", err)
 	}
-	return r.snapshot(), nil
+	snap := r.snapshot()
+	snap.Changed = len(changed)
+	return snap, nil
 }
 
 // list forgets what is gone and returns the references that changed.

@@ -1,5 +1,3 @@
-// Package announce keeps a process's edges file published, and learns from it
-// how far the process's clock is from the store's.
 package announce
 
 import (
@@ -9,80 +7,119 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/carlosframework/regionha/internal/pause"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/placement"
 )
 
-// ClockLimit is how far a clock may be from the store's.
-const ClockLimit = 30 * time.Second
-
 const (
-	// gather is the least time between two files, so that changes that come
-	// together share one. The first is published at once.
-	gather = 50 * time.Millisecond
+	// ClockLimit is how far a clock may be from the store's.
+	ClockLimit = 30 * time.Second
 
-	minBackoff = 2 * time.Second
-	maxBackoff = 5 * time.Minute
+	// passWithin bounds the reads of a pass, and its write.
+	passWithin = 20 * time.Second
+
+	// farewellWithin bounds the last write of a process that ends.
+	farewellWithin = 5 * time.Second
+
+	// compareEvery is how often a write is followed by a look at the time that
+	// the store gave it.
+	compareEvery = time.Minute
 )
 
 // Announcer publishes one edges file. One goroutine runs it.
 type Announcer struct {
 	Store   objstore.Store
-	Edges   func() placement.Edges // what to say now
+	Edges   func() placement.Edges // what to say now; the announcer may change its Hosts
 	Changed <-chan struct{}        // says that Edges says something else
 	Every   time.Duration          // at the latest; a fifth more at random
 	Log     *slog.Logger
 
-	Moved func(hosts []string)    // told which hosts have a new home here, once that is published; nil: nobody
-	Clock func(off time.Duration) // told how far this clock is from the store's after each write; nil: nobody
+	// Claims decides which hosts are published, by the claims that Read reads;
+	// nil: all are, as Edges says.
+	Claims *placement.Claims
+	Read   func(ctx context.Context, host string) (placement.Claim, error)
 
-	last  placement.Published
-	known bool
+	Moved func(hosts []string)    // told which hosts have a new home here, once that is published; nil: nobody
+	Clock func(off time.Duration) // told how far this clock is from the store's; nil: nobody
+
+	pace     placement.Pace
+	last     placement.Published
+	known    bool // last is what the store holds, as far as this process knows
+	compared time.Time
 }
 
 // Run publishes until ctx ends: at once, when something changed, and every so
-// often. It costs a PUT and a GET each time, and a GET at first. After a failed
-// write it waits 2 s, doubling to 5 min.
+// often; and once more then, where the file does not say what Edges says.
+//
+// It costs a GET at first, and a PUT each time, followed by a GET once a minute
+// at most where somebody is told of the clock; and a GET for each read of a
+// claim. When those are made, and how long it waits after a failed write, is
+// decided by [placement.Claims] and [placement.Pace].
 func (a *Announcer) Run(ctx context.Context) error {
-	backoff := time.Duration(0)
-	for {
-		wait := a.Every + rand.N(a.Every/5+1)
-		switch err := a.publish(ctx); {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			backoff = min(max(2*backoff, minBackoff), maxBackoff)
-			a.Log.Warn("publish the edges file, trying again", "err", err, "in", backoff)
-			if !pause.For(ctx, backoff) {
-				return nil
-			}
-			continue
+	for ctx.Err() == nil {
+		if err := a.pass(ctx); err != nil && ctx.Err() == nil {
+			a.pace.Failed(time.Now())
+			a.Log.Warn("publish the edges file, trying again", "err", err, "in", a.pace.Backoff())
 		}
-		backoff = 0
-		if !pause.For(ctx, gather) || !a.wait(ctx, wait) {
-			return nil
+		a.wait(ctx)
+	}
+	a.farewell(ctx)
+	return nil
+}
+
+// wait waits for the next pass, or the end of ctx.
+func (a *Announcer) wait(ctx context.Context) {
+	at := a.pace.Rest()
+	if a.Claims != nil {
+		if due, ok := a.Claims.Due(); ok {
+			at = earlier(at, a.pace.Read(due))
+		}
+	}
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case <-a.Changed:
+			at = earlier(at, a.pace.Change())
+			timer.Reset(time.Until(at))
 		}
 	}
 }
 
-func (a *Announcer) wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	case <-a.Changed:
-		return true
+// pass makes one pass: the reads that are due, and the file, where it would say
+// something new or is old.
+func (a *Announcer) pass(ctx context.Context) error {
+	a.read(ctx)
+	next := a.says()
+	if a.known && next.Says(a.last.Edges) && !a.pace.Regular(time.Now()) {
+		a.pace.Passed(time.Now())
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, passWithin)
+	defer cancel()
+	if err := a.publish(ctx, next); err != nil {
+		return err
+	}
+	a.pace.Wrote(time.Now(), a.Every+rand.N(a.Every/5+1))
+	return nil
+}
+
+// says is the file as it is to be.
+func (a *Announcer) says() placement.Edges {
+	next := a.Edges()
+	if a.Claims != nil {
+		a.Claims.Decide(next.Hosts)
+	}
+	return next
 }
 
 // publish writes the file over what this process last wrote, or over what it
 // finds: a file of its own from before.
-func (a *Announcer) publish(ctx context.Context) error {
-	next := a.Edges()
+func (a *Announcer) publish(ctx context.Context, next placement.Edges) error {
 	if !a.known {
 		was, err := placement.Read(ctx, a.Store, next.Box)
 		if err != nil && !errors.Is(err, objstore.ErrNotFound) {
@@ -105,30 +142,18 @@ func (a *Announcer) publish(ctx context.Context) error {
 	return a.compare(ctx, next.Box, before, after)
 }
 
-// compare reads the time that the store gave to the write just made.
-func (a *Announcer) compare(ctx context.Context, box string, before, after time.Time) error {
-	if a.Clock == nil {
-		return nil
+// farewell publishes what Edges says at the end, if that is new. Nobody waits
+// long for it: without it the file grows stale.
+func (a *Announcer) farewell(ctx context.Context) {
+	next := a.says()
+	if a.known && next.Says(a.last.Edges) {
+		return
 	}
-	stored, err := placement.Read(ctx, a.Store, box)
-	if err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellWithin)
+	defer cancel()
+	if err := a.publish(ctx, next); err != nil {
+		a.Log.Warn("publish the last edges file", "err", err)
 	}
-	a.Clock(Off(before, after, stored.ModTime))
-	return nil
-}
-
-// Off is how far a clock that saw a write begin at before and end at after is
-// behind (positive) or ahead of (negative) the store, which accepted it at
-// stored. Stores keep whole seconds, so less than one is none.
-func Off(before, after, stored time.Time) time.Duration {
-	switch {
-	case stored.Before(before.Add(-time.Second)):
-		return stored.Sub(before)
-	case stored.After(after.Add(time.Second)):
-		return stored.Sub(after)
-	}
-	return 0
 }
 
 func newHomes(before, now map[string]placement.Host) (moved []string) {
@@ -138,4 +163,11 @@ func newHomes(before, now map[string]placement.Host) (moved []string) {
 		}
 	}
 	return moved
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }

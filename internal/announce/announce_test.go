@@ -97,3 +97,35 @@ func TestAClockThatIsOffIsMeasured(t *testing.T) {
 		require.Equal(t, []time.Duration{time.Hour}, b.off)
 	})
 }
+
+func TestTheClockIsComparedAtMostOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &box{changed: make(chan struct{}, 1)}
+		defer start(t.Context(), s, b)()
+		for range 100 {
+			time.Sleep(time.Second)
+			b.stamp++
+			b.changed <- struct{}{}
+		}
+		require.Len(t, b.off, 2, "of a hundred files")
+	})
+}
+
+func TestAFileThatAnotherProcessWroteIsReadAndWrittenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, b := memstore.New(), &box{changed: make(chan struct{}, 1)}
+		defer start(t.Context(), s, b)()
+		synctest.Wait()
+		was, err := placement.Read(t.Context(), s, "box-1")
+		require.NoError(t, err)
+		_, err = placement.Publish(t.Context(), s, was, was.Edges)
+		require.NoError(t, err)
+		b.stamp = 4
+		b.changed <- struct{}{}
+		time.Sleep(3 * time.Second)
+		p, err := placement.Read(t.Context(), s, "box-1")
+		require.NoError(t, err)
+		require.Equal(t, uint64(3), p.Edges.Gen)
+		require.Equal(t, uint64(4), p.Edges.Hosts["notes.example"].Stamp)
+	})
+}
