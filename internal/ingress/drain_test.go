@@ -74,7 +74,7 @@ func (r *region) serve(t *testing.T, home int) {
 // drain moves the host from one box to the other, as their agents do it.
 func (r *region) drain(t *testing.T, from, to int) {
 	r.boxes[from].local(ingress.Local{Stamp: r.stamp})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	require.NoError(t, r.boxes[from].Quiet(ctx, host))
 	r.app.CloseClientConnections() // it ends, and nobody is told
@@ -90,7 +90,7 @@ func (r *region) drain(t *testing.T, from, to int) {
 func TestDrainsBackAndForthUnderLoadFailNoRequest(t *testing.T) {
 	r := &region{notebook: notebook{notes: map[string]int{}}}
 	for i := range 3 {
-		r.boxes = append(r.boxes, newBox(t, fmt.Sprint("b", i), nil))
+		r.boxes = append(r.boxes, newBox(t, fmt.Sprint("b", i), func(c *ingress.Config) { c.HoldFor = patience })) // a slow machine is no error
 	}
 	r.serve(t, 0)
 	defer func() { r.app.Close() }()

@@ -25,16 +25,36 @@ func newFlight() *flight {
 	return &flight{over: sync.OnceFunc(func() { close(done) }), done: done}
 }
 
-// answers takes note of the answer's beginning. An upgraded connection and an
-// event stream end when somebody wants them to, and so may what does not say how
-// long it is. The timer that it returns, which may be nil, is to be stopped at
-// the end of the answer.
-func (f *flight) answers(resp *http.Response) *time.Timer {
+// A length is how long an answer may go on.
+type length int32
+
+const (
+	ends    length = iota // it says how long it is, or has not begun
+	mayEnd                // it does not say how long it is
+	endless               // it ends when somebody wants it to
+)
+
+// lengthOf tells by the answer's beginning. An upgraded connection and an event
+// stream end when somebody wants them to, and so may what does not say how long
+// it is.
+func lengthOf(resp *http.Response) length {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols, kind == "text/event-stream":
-		f.over()
+		return endless
 	case resp.ContentLength < 0:
+		return mayEnd
+	}
+	return ends
+}
+
+// answers takes note of the answer's beginning. The timer that it returns, which
+// may be nil, is to be stopped at the end of the answer.
+func (f *flight) answers(l length) *time.Timer {
+	switch l {
+	case endless:
+		f.over()
+	case mayEnd:
 		return time.AfterFunc(endlessAfter, f.over)
 	}
 	return nil
@@ -50,6 +70,7 @@ type flights struct {
 	mu   sync.Mutex
 	open map[string]map[*flight]struct{} // by the host's own name
 	last map[string]time.Time            // when a host's latest flight ended
+	most int                             // names in last at which it is tidied again
 }
 
 func (s *flights) begin(host string) *flight {
@@ -57,7 +78,7 @@ func (s *flights) begin(host string) *flight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
-		s.open, s.last = map[string]map[*flight]struct{}{}, map[string]time.Time{}
+		s.open, s.last, s.most = map[string]map[*flight]struct{}{}, map[string]time.Time{}, fewNames
 	}
 	if s.open[host] == nil {
 		s.open[host] = map[*flight]struct{}{}
@@ -66,7 +87,9 @@ func (s *flights) begin(host string) *flight {
 	return f
 }
 
-func (s *flights) end(host string, f *flight) {
+// end takes note of a flight's end, and forgets when hosts were last used that
+// have no row here any more.
+func (s *flights) end(host string, f *flight, here func(host string) (uint64, bool)) {
 	f.over()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,6 +98,15 @@ func (s *flights) end(host string, f *flight) {
 		delete(s.open, host)
 	}
 	s.last[host] = time.Now()
+	if len(s.last) <= s.most {
+		return
+	}
+	for name := range s.last {
+		if _, ok := here(name); !ok {
+			delete(s.last, name)
+		}
+	}
+	s.most = max(fewNames, 2*len(s.last))
 }
 
 // decided are the host's flights whose routes were decided before the call.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"time"
 )
 
@@ -35,8 +36,29 @@ type Config struct {
 	HoldFor     time.Duration // how long a request is held; 10s if zero
 	MaxHeld     int           // held requests in all; 4000 if zero
 	MaxHeldHost int           // held requests of one host; 1000 if zero
-	MaxBody     int64         // bytes of one request's body kept for sending again; 1 MiB if zero
-	MaxBodies   int64         // bytes of all such bodies; 64 MiB if zero
+
+	MaxBody       int64 // bytes of one request's body kept for sending again; 1 MiB if zero
+	MaxBodies     int64 // bytes of all such bodies; 64 MiB if zero
+	MaxBodiesHost int64 // bytes of those of one host; 16 MiB if zero
+
+	// Requests under way, upgraded connections among them. With its buffers
+	// each takes about 100 KiB here while its body streams, so that all of
+	// them fit in 1 GiB.
+	MaxRequests     int // in all; 8192 if zero
+	MaxRequestsHost int // of one host; 2048 if zero, a quarter, so that a slow one leaves room
+
+	// MaxConns bounds the connections that Serve has open, those without a
+	// request among them; 16384 if zero, twice the requests.
+	MaxConns int
+
+	// Stall is how long a client may take to send the next bytes of a body
+	// that is read, or to receive any that are written; 1m if zero: no TCP
+	// that still works takes longer. A stream in which nobody sends is not
+	// bounded.
+	Stall time.Duration
+
+	// Drain is how long requests may still take when Serve ends; 10s if zero.
+	Drain time.Duration
 
 	Log *slog.Logger
 }
@@ -64,15 +86,19 @@ type Home struct {
 // An Ingress is an http.Handler for every host. Close it when no request is
 // served any more.
 type Ingress struct {
-	cfg   Config
-	held  holder
-	seen  stamps
-	hints pace
-	bytes budget
+	cfg    Config
+	seen   stamps
+	hints  pace
+	looks  pace
+	warns  pace
+	shares shares
 
 	flights flights
-	apps    *http.Transport
-	peers   *http.Transport
+	open    requests
+	ending  chan struct{} // closed when Serve ends
+
+	apps, peers     *http.Transport
+	toApps, toPeers *httputil.ReverseProxy
 }
 
 // New checks cfg and makes an Ingress.
@@ -82,13 +108,15 @@ func New(cfg Config) (*Ingress, error) {
 		return nil, errors.New("ingress: no box reference of its own")
 	case cfg.Local == nil || cfg.Home == nil:
 		return nil, errors.New("ingress: Local and Home must be set")
-	case cfg.HoldFor < 0 || cfg.MaxHeld < 0 || cfg.MaxHeldHost < 0 || cfg.MaxBody < 0 || cfg.MaxBodies < 0:
+	case min(cfg.MaxHeld, cfg.MaxHeldHost, cfg.MaxRequests, cfg.MaxRequestsHost, cfg.MaxConns) < 0,
+		min(cfg.MaxBody, cfg.MaxBodies, cfg.MaxBodiesHost) < 0, min(cfg.HoldFor, cfg.Stall, cfg.Drain) < 0:
 		return nil, errors.New("ingress: a bound is negative")
 	}
 	cfg = cfg.withDefaults()
-	g := &Ingress{cfg: cfg, apps: newTransport(dialApp, appIdle), peers: newTransport(dialPeer, peerIdle)}
-	g.held.max, g.held.maxHost = cfg.MaxHeld, cfg.MaxHeldHost
-	g.bytes.max = cfg.MaxBodies
+	g := &Ingress{cfg: cfg, ending: make(chan struct{}), apps: newTransport(dialApp, appIdle), peers: newTransport(dialPeer, peerIdle)}
+	g.toApps, g.toPeers = newProxy(g.apps, cfg.Log), newProxy(g.peers, cfg.Log)
+	g.shares.limits = limits{requests: cfg.MaxRequests, requestsHost: cfg.MaxRequestsHost,
+		held: cfg.MaxHeld, heldHost: cfg.MaxHeldHost, kept: cfg.MaxBodies, keptHost: cfg.MaxBodiesHost}
 	return g, nil
 }
 
@@ -98,6 +126,13 @@ func (c Config) withDefaults() Config {
 	orElse(&c.MaxHeldHost, 1000)
 	orElse(&c.MaxBody, 1<<20)
 	orElse(&c.MaxBodies, 64<<20)
+	orElse(&c.MaxBodiesHost, 16<<20)
+	orElse(&c.MaxRequests, 8192)
+	orElse(&c.MaxRequestsHost, 2048)
+	orElse(&c.MaxConns, 16384)
+	orElse(&c.Stall, time.Minute)
+	orElse(&c.Drain, 10*time.Second)
+	orElse(&c.Log, slog.Default())
 	if c.Changed == nil {
 		c.Changed = func() <-chan struct{} { return nil }
 	}
@@ -106,9 +141,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Unreachable == nil {
 		c.Unreachable = func(string) {}
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
 	}
 	return c
 }
@@ -121,124 +153,10 @@ func orElse[T comparable](v *T, otherwise T) {
 }
 
 // Held is how many requests are held now.
-func (g *Ingress) Held() int { return g.held.count() }
+func (g *Ingress) Held() int { return g.shares.now().held }
 
 // Close closes idle connections to apps and peers.
 func (g *Ingress) Close() {
 	g.apps.CloseIdleConnections()
 	g.peers.CloseIdleConnections()
-}
-
-// ServeHTTP serves one request for whatever host it names.
-func (g *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	host, ok := hostOf(r.Host)
-	if !ok {
-		writePage(w, r, badHost)
-		return
-	}
-	q := &request{Ingress: g, w: w, r: r, host: host, marked: len(r.Header.Values(hopHeader)) > 0}
-	q.body = &replay{body: r.Body, max: g.cfg.MaxBody, bytes: &g.bytes}
-	defer q.body.release()
-	defer q.letGo()
-	q.serve()
-}
-
-// A request is one request on its way to an answer.
-type request struct {
-	*Ingress
-	w      http.ResponseWriter
-	r      *http.Request
-	host   string
-	marked bool // by another ingress: not passed on, not held
-	body   *replay
-	until  time.Time // when it is held no longer; zero until it is held
-}
-
-// serve tries where the host is served now, and holds the request as long as
-// that is nowhere.
-func (q *request) serve() {
-	for {
-		changed := q.cfg.Changed() // before the question, so that no change is missed
-		again := askAgain
-		to := q.depart()
-		switch to.verdict {
-		case unknown:
-			writePage(q.w, q.r, unknownHost)
-			return
-		case forward:
-			if !q.forward(to) {
-				return
-			}
-			again = failedAgain
-		}
-		if q.marked && to.verdict != starting {
-			q.unserved()
-			return
-		}
-		if err := q.wait(changed, again); err != nil {
-			q.cfg.Log.Warn("request is not held any longer", "host", q.host, "err", err)
-			q.unserved()
-			return
-		}
-	}
-}
-
-// unserved says that no app saw the request: to a client, or to the ingress that
-// passed it on, which holds it.
-func (q *request) unserved() {
-	if q.marked {
-		q.w.Header().Set(unservedHeader, "1")
-	}
-	writePage(q.w, q.r, inTransit)
-}
-
-// dropped ends a request whose client went away. An empty answer would say that
-// all went well to a client that is there after all.
-func dropped() { panic(http.ErrAbortHandler) }
-
-// forward sends the request there and reports whether it is to be tried again:
-// nothing went to the client, and sending it twice can do no harm.
-func (q *request) forward(to route) (again bool) {
-	if to.flight != nil {
-		defer q.flights.end(to.host, to.flight)
-	}
-	if to.gate != nil && mayWrite(q.r) {
-		if err := to.gate(q.r); err != nil {
-			q.cfg.Log.Warn("write is refused", "host", q.host, "err", err)
-			writePage(q.w, q.r, writesPaused)
-			return false
-		}
-	}
-	err := q.send(to)
-	if err == nil {
-		return false
-	}
-	if q.r.Context().Err() != nil {
-		dropped()
-	}
-	q.cfg.Log.Debug("backend failed", "host", q.host, "box", to.box, "err", err)
-	if errors.Is(err, errUnreached) && to.box != q.cfg.Self && q.hints.may(to.box, time.Now()) {
-		q.cfg.Unreachable(to.box)
-	}
-	if !q.mayRepeat(err) {
-		writePage(q.w, q.r, brokenOff)
-		return false
-	}
-	return true
-}
-
-// mayRepeat reports whether a request that failed with err may be sent again.
-func (q *request) mayRepeat(err error) bool {
-	harmless := errors.Is(err, errUnreached) || errors.Is(err, errUnserved) ||
-		!mayWrite(q.r) || q.r.Header.Get("Idempotency-Key") != ""
-	return harmless && q.body.whole()
-}
-
-// mayWrite reports whether the request's method is not a safe one.
-func mayWrite(r *http.Request) bool {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return false
-	}
-	return true
 }

@@ -17,7 +17,12 @@ type page struct {
 }
 
 var (
-	badHost     = page{http.StatusBadRequest, "Bad request", "The request names no valid host.", 0}
+	badHost    = page{http.StatusBadRequest, "Bad request", "The request names no valid host.", 0}
+	badRequest = page{http.StatusBadRequest, "Bad request", "The request is not one that can be passed on.", 0}
+	slowBody   = page{http.StatusRequestTimeout, "Too slow", "The rest of the request did not arrive.", 0}
+	noTunnel   = page{http.StatusMethodNotAllowed, "Not allowed", "There are no tunnels here.", 0}
+	busy       = page{http.StatusServiceUnavailable, "Too busy",
+		"Too many requests are under way. Please try again in a few seconds.", 2}
 	unknownHost = page{http.StatusNotFound, "Not found", "There is no such site here.", 0}
 	inTransit   = page{http.StatusServiceUnavailable, "Back in a moment",
 		"This site is on its way to another machine. Please try again in a few seconds.", 2}

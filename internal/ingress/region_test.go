@@ -40,7 +40,7 @@ type box struct {
 }
 
 // newBox starts a box. change may set bounds.
-func newBox(t *testing.T, name string, change func(*ingress.Config)) *box {
+func newBox(t testing.TB, name string, change func(*ingress.Config)) *box {
 	b := &box{locals: map[string]ingress.Local{}, homes: map[string]ingress.Home{}, changed: make(chan struct{})}
 	cfg := ingress.Config{Self: name, Log: slog.New(slog.DiscardHandler), Changed: b.whenChanged,
 		Local: func(host string) (ingress.Local, bool) {
@@ -129,7 +129,7 @@ type app struct {
 	requests []*http.Request
 }
 
-func newApp(t *testing.T, name string, handler http.HandlerFunc) *app {
+func newApp(t testing.TB, name string, handler http.HandlerFunc) *app {
 	a := &app{}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 )
 
@@ -46,15 +45,16 @@ func (q *request) depart() route {
 func (q *request) route() route {
 	local, mine := q.cfg.Local(q.host)
 	home, known := q.cfg.Home(q.host)
+	own := cmp.Or(local.Host, q.host)
 	elsewhere := known && !home.Transit && home.Box != q.cfg.Self
-	if mine && elsewhere {
-		q.seen.note(q.host, home.Stamp)
+	if mine && elsewhere && home.Stamp > local.Stamp {
+		q.seen.note(own, home.Stamp, q.stampHere)
 	}
-	serves := mine && local.Ready && !q.seen.above(q.host, local.Stamp)
+	serves := mine && local.Ready && !q.seen.above(own, local.Stamp)
 	switch {
 	case serves && local.Addr != nil:
 		return route{verdict: forward, box: q.cfg.Self, target: authority(local.Addr), stamp: local.Stamp, gate: local.WriteGate,
-			host: cmp.Or(local.Host, q.host)}
+			host: own}
 	case serves:
 		return route{verdict: starting}
 	case q.marked: // it is not passed on
@@ -73,29 +73,53 @@ func (q *request) superseded(to route) bool {
 	return now.verdict == forward && now.box != to.box && now.stamp > to.stamp
 }
 
-// stamps remembers, of hosts that have a row here, a higher stamp that was seen
-// elsewhere: the home map may forget a box's file before this box learns that
-// its row is old. It holds no more hosts than had a row here.
-type stamps struct {
-	mu   sync.Mutex
-	high map[string]uint64
+// stampHere is the stamp of the host's row here; false: there is no row.
+func (g *Ingress) stampHere(host string) (uint64, bool) {
+	local, ok := g.cfg.Local(host)
+	return local.Stamp, ok
 }
 
-func (s *stamps) note(host string, stamp uint64) {
+// fewNames is how many hosts are remembered before those without use are looked
+// for.
+const fewNames = 1024
+
+// stamps remembers, of hosts that have a row here, a higher stamp that was seen
+// elsewhere: the home map may forget a box's file before this box learns that
+// its row is old. Those whose row is gone, or has the stamp, are forgotten.
+type stamps struct {
+	mu   sync.RWMutex
+	high map[string]uint64 // by the host's own name
+	most int               // names at which it is tidied again
+}
+
+func (s *stamps) note(host string, stamp uint64, here func(host string) (uint64, bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.high == nil {
-		s.high = map[string]uint64{}
+		s.high, s.most = map[string]uint64{}, fewNames
 	}
 	if stamp > s.high[host] {
 		s.high[host] = stamp
+	}
+	if len(s.high) > s.most {
+		s.tidy(here)
+		s.most = max(fewNames, 2*len(s.high))
+	}
+}
+
+// tidy forgets what stops nothing any more. The caller holds the lock.
+func (s *stamps) tidy(here func(host string) (uint64, bool)) {
+	for host, stamp := range s.high {
+		if own, ok := here(host); !ok || own >= stamp {
+			delete(s.high, host)
+		}
 	}
 }
 
 // above reports whether a stamp higher than own was seen.
 func (s *stamps) above(host string, own uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	return s.high[host] > own
 }
 
@@ -109,22 +133,3 @@ func authority(addr net.Addr) string {
 }
 
 const socketSuffix = ".socket"
-
-// hostOf is the host that a Host header names: no port, lower case, no final
-// dot. false: it is not a DNS name or an address.
-func hostOf(header string) (string, bool) {
-	host := header
-	if h, _, err := net.SplitHostPort(header); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "" || len(host) > 253 {
-		return "", false
-	}
-	for _, c := range host {
-		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-._", c) {
-			return "", false
-		}
-	}
-	return host, true
-}

@@ -24,7 +24,7 @@ func dial(t *testing.T, srv *httptest.Server) net.Conn {
 }
 
 // twoHops is a box whose host is another box's.
-func twoHops(t *testing.T, handler http.HandlerFunc) *box {
+func twoHops(t testing.TB, handler http.HandlerFunc) *box {
 	b1, b2, a := newBox(t, "b1", nil), newBox(t, "b2", nil), newApp(t, "a", handler)
 	b2.local(a.ready(7))
 	b1.home(ingress.Home{Box: "b2", Addr: b2.addr(), Stamp: 7})
