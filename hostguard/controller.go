@@ -21,7 +21,7 @@ func (x *Execution) acquire(ctx context.Context, op string) error {
 	key := fmt.Sprintf("control/exec/%s/%s/%s.json", x.g.host, op, x.g.me.Box)
 	if x.candidate == nil || x.candidate.Key != key {
 		holder := x.g.me.Box + "/" + x.g.me.Enrollment
-		x.candidate = &lease.Candidate{Store: x.cfg.Store, Key: key, Holder: holder, TTL: x.cfg.TTL}
+		x.candidate = &lease.Candidate{Store: x.cfg.Store, Key: key, Holder: holder, TTL: x.cfg.TTL, New: true}
 	}
 	l, err := x.candidate.Acquire(ctx)
 	if err != nil {

@@ -234,3 +234,69 @@ func TestNothingIsEnteredAfterClose(t *testing.T) {
 	_, err := NewExecution(ExecutionConfig{})
 	require.Error(t, err)
 }
+
+// TestAFailedEntryLeavesThePredecessorsRecord: nobody has seen that operation end,
+// so that no update begins.
+func TestAFailedEntryLeavesThePredecessorsRecord(t *testing.T) {
+	for name, appears := range map[string]bool{"an update is there": false, "an update appears meanwhile": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.over = func(string) (bool, error) { return false, nil }
+			require.NoError(t, b.Enter(t.Context(), "op-1"))
+			require.NoError(t, b.Active(t.Context(), "op-1"))
+			root, err := os.OpenRoot(b.dir)
+			require.NoError(t, err)
+			defer root.Close()
+			mark := func() { require.NoError(t, updateGate{dir: b.dir}.mark(root, false)) } // and has not looked yet
+			writes := 0
+			if !appears {
+				mark()
+			}
+			b.g.disk.before = func(step, path string) error {
+				if step == "rename" && path == b.g.execPath()+tmpSuffix {
+					if writes++; appears && writes == 1 {
+						mark()
+					}
+				}
+				return nil
+			}
+			require.ErrorIs(t, b.Enter(t.Context(), "op-2"), ErrUpdating)
+			op, _ := b.record(t)
+			require.Equal(t, "op-1", op)
+			require.Error(t, vacant(root))
+			if !appears {
+				require.Zero(t, writes, "a crash meanwhile finds it, too")
+			}
+			require.NoError(t, b.Finish(t.Context(), "op-2"))
+			require.Error(t, vacant(root))
+		})
+	}
+}
+
+// TestWhoTakesPartIsFoundByEitherFile, though one cannot be read.
+func TestWhoTakesPartIsFoundByEitherFile(t *testing.T) {
+	dir := t.TempDir()
+	hosts, damaged, err := Participants(dir)
+	require.NoError(t, err)
+	require.Empty(t, hosts)
+	require.Empty(t, damaged)
+	for _, host := range []string{"b.example", "a.example"} {
+		g, err := Open(dir, host, tester)
+		require.NoError(t, err)
+		_, err = g.Acknowledge(t.Context(), "op-1", time.Now())
+		require.NoError(t, err)
+	}
+	require.NoError(t, makeDir(execDir(dir)))
+	for _, name := range []string{"b.example.json", "c.example.json", "d.example.json" + tmpSuffix} {
+		require.NoError(t, os.WriteFile(filepath.Join(execDir(dir), name), []byte("torn"), 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(participationsDir(dir), "e.example_op-1.json"), []byte("torn"), 0o600))
+	hosts, damaged, err = Participants(dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.example", "b.example", "c.example"}, hosts)
+	require.Len(t, damaged, 1)
+	require.NoError(t, os.RemoveAll(execDir(dir)))
+	require.NoError(t, os.WriteFile(execDir(dir), nil, 0o600))
+	_, _, err = Participants(dir)
+	require.Error(t, err, "a list that cannot be read is not empty")
+}

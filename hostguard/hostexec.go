@@ -61,7 +61,8 @@ func (g *Guard) removeExec() error {
 
 // pend writes op's record as pending, over a predecessor's or over op's own,
 // and only then looks for an update: where there is one the record goes again,
-// with [ErrUpdating]. A record that passed that look before need not again.
+// with [ErrUpdating], and a predecessor's, whose end nobody has seen, stands as
+// before. A record that passed that look before need not again.
 func (g *Guard) pend(ctx context.Context, op string) error {
 	return g.locked(ctx, "pending", func(state) error {
 		rec, found, err := g.exec()
@@ -70,8 +71,10 @@ func (g *Guard) pend(ctx context.Context, op string) error {
 			return err
 		case found && rec.Op == op && rec.Checked && rec.State == execPending:
 			return nil
+		case found && rec.Op != op:
+			return g.succeed(rec, op)
 		}
-		checked := found && rec.Op == op && rec.Checked
+		checked := found && rec.Checked
 		rec.Op, rec.State, rec.Checked = op, execPending, checked
 		if err := g.saveExec(&rec); err != nil || checked {
 			return err
@@ -82,6 +85,25 @@ func (g *Guard) pend(ctx context.Context, op string) error {
 		rec.Checked = true
 		return g.saveExec(&rec)
 	})
+}
+
+// succeed is pend over a predecessor's record. It looks for an update first, too,
+// so that a crash after one was seen finds the predecessor's record.
+func (g *Guard) succeed(before execRecord, op string) error {
+	if err := g.updating(); err != nil {
+		return err
+	}
+	rec := before
+	rec.Op, rec.State, rec.Checked = op, execPending, false
+	if err := g.saveExec(&rec); err != nil {
+		return err
+	}
+	if err := g.updating(); err != nil {
+		before.header = rec.header
+		return errors.Join(err, g.saveExec(&before))
+	}
+	rec.Checked = true
+	return g.saveExec(&rec)
 }
 
 // setExec records a new state of op's participation.

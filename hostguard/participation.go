@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -115,6 +116,31 @@ func Participations(dataDir string) (list []Participation, damaged []error, err 
 		}
 	}
 	return list, damaged, nil
+}
+
+// Participants lists, once each and in order, the hosts of which a journal or an
+// execution record says that this box takes part in an operation: what has to be
+// ended for them an earlier process may have left. damaged and err are those of
+// [Participations]; a record that cannot be read names its host all the same.
+func Participants(dataDir string) (hosts []string, damaged []error, err error) {
+	list, damaged, err := Participations(dataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range list {
+		hosts = append(hosts, p.Host)
+	}
+	entries, err := os.ReadDir(execDir(dataDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("hostguard: execution records: %w", err)
+	}
+	for _, e := range entries {
+		if host, ok := strings.CutSuffix(e.Name(), ".json"); ok {
+			hosts = append(hosts, host)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts), damaged, nil
 }
 
 func loadParticipation(path, host, op string) (Participation, bool, error) {

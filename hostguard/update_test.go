@@ -132,5 +132,8 @@ func TestAnUpdateThatNeverBeganLetsAnAcknowledgedOperationGoOn(t *testing.T) {
 	b.boot(t, b.store)
 	require.NoError(t, b.Enter(t.Context(), "op-1"), "its record stood before that marker")
 	require.ErrorIs(t, b.Enter(t.Context(), "op-2"), ErrUpdating)
-	require.ErrorIs(t, BeginUpdate(b.dir), nil)
+	require.ErrorIs(t, BeginUpdate(b.dir), ErrDeferred, "op-1 is not over")
+	require.NoFileExists(t, filepath.Join(b.dir, markerFile))
+	require.NoError(t, b.Finish(t.Context(), ""))
+	require.NoError(t, BeginUpdate(b.dir))
 }

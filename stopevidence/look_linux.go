@@ -87,12 +87,13 @@ func emptyCgroup(ctx context.Context, dir string) (saw string, err error) {
 // still is found by the second. Not two that saw the same processes, which a
 // machine that starts hundreds a second never shows.
 //
-// A pass in which the numbers of processes started over counts for nothing: it
-// may have taken a new process for one with the same number that it had looked at.
+// A pass in which the numbers of processes may have started over counts for
+// nothing: it may have taken a new process for one with the same number that it
+// had looked at.
 func (s *scan) agree(ctx context.Context) (saw string, err error) {
 	agreed := 0
 	for range passes {
-		before, err := lastPID(s.proc)
+		before, err := readNumbers(s.proc)
 		if err != nil {
 			return "", err
 		}
@@ -103,11 +104,11 @@ func (s *scan) agree(ctx context.Context) (saw string, err error) {
 		if len(seen.held) > 0 {
 			return "", &HeldError{Holders: seen.held, More: seen.more}
 		}
-		after, err := lastPID(s.proc)
+		after, err := readNumbers(s.proc)
 		if err != nil {
 			return "", err
 		}
-		if agreed++; after < before {
+		if agreed++; after.startedOver(before) {
 			agreed = 0
 		}
 		if agreed == agreeing {

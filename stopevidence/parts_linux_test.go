@@ -2,6 +2,8 @@ package stopevidence
 
 import (
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,13 +47,48 @@ func TestMoreDescriptorsThanAHostHasAreRefused(t *testing.T) {
 	require.ErrorContains(t, checkSubject(s, make([]Descriptor, maxKnown+1)), "expected at most")
 }
 
-func TestAStatOrALoadThatIsCutShortIsAnError(t *testing.T) {
+func TestAStatThatIsCutShortIsAnError(t *testing.T) {
 	for _, body := range []string{"", "7 (app) S 1 7", strings.Repeat("7 ", 30), ") (" + strings.Repeat(" 7", 30)} {
 		_, err := readStat(made(t, map[string]string{"stat": body}), "stat")
 		require.Error(t, err, "%q", body)
 	}
-	_, err := lastPID(made(t, map[string]string{"loadavg": "0.00 0.00 0.00 1/100"}))
-	require.ErrorContains(t, err, "4 fields")
+}
+
+func TestNumbersThatCannotBeReadAreAnError(t *testing.T) {
+	whole := map[string]string{"loadavg": "0.00 0.00 0.00 1/100 4711\n", "sys/kernel/pid_max": "32768\n", "stat": "cpu 1 2\nprocesses 90000\nprocs_running 1\n"}
+	n, err := readNumbers(made(t, whole))
+	require.NoError(t, err)
+	require.Equal(t, numbers{last: 4711, given: 90_000, free: 32_768 - 300 - 100}, n)
+	for name, cut := range map[string]string{"loadavg": "0.00 0.00 0.00 1/100", "sys/kernel/pid_max": "many", "stat": "cpu 1 2\nprocs_running 1\n"} {
+		files := maps.Clone(whole)
+		files[name] = cut
+		_, err := readNumbers(made(t, files))
+		require.ErrorContains(t, err, name)
+		delete(files, name)
+		_, err = readNumbers(made(t, files))
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	for name, load := range map[string]string{"no last": "0 0 0 1/100 x", "no tasks": "0 0 0 100 4711"} {
+		files := maps.Clone(whole)
+		files["loadavg"] = load
+		_, err := readNumbers(made(t, files))
+		require.Error(t, err, name)
+	}
+	whole["sys/kernel/pid_max"] = "301"
+	n, err = readNumbers(made(t, whole))
+	require.NoError(t, err)
+	require.Zero(t, n.free, "every pass may start over")
+}
+
+// TestNumbersThatStartedOverAreSeen though they came past the one that was last.
+func TestNumbersThatStartedOverAreSeen(t *testing.T) {
+	then := numbers{last: 700, given: 5000, free: 1000}
+	require.False(t, then.startedOver(then))
+	require.False(t, numbers{last: 800, given: 5499}.startedOver(then))
+	require.True(t, numbers{last: 699, given: 5002}.startedOver(then))
+	require.True(t, numbers{last: 701, given: 6001}.startedOver(then), "a whole turn")
+	require.True(t, numbers{last: 701, given: 5500}.startedOver(then))
+	require.True(t, then.startedOver(numbers{last: 700, given: 5000}), "none is free")
 }
 
 func TestATaskThatIsNotThereIsNotTheSame(t *testing.T) {

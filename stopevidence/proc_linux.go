@@ -110,20 +110,6 @@ func readInto(b *bytes.Buffer, dir int, name string) error {
 	}
 }
 
-// lastPID is the number that was given to a process last. It grows until it has
-// reached the machine's highest, and then starts over.
-func lastPID(proc int) (uint64, error) {
-	load, err := readAt(proc, "loadavg")
-	if err != nil {
-		return 0, fmt.Errorf("/proc/loadavg: %w", err)
-	}
-	fields := bytes.Fields(load)
-	if len(fields) != 5 {
-		return 0, fmt.Errorf("/proc/loadavg has %d fields, expected 5", len(fields))
-	}
-	return strconv.ParseUint(string(fields[4]), 10, 64)
-}
-
 // stat is what a look reads of a process's stat.
 type stat struct {
 	command string

@@ -53,12 +53,18 @@ type Candidate struct {
 	// lease that was abandoned long ago at the first look.
 	StoreTime func() time.Time
 
+	// New says that nobody is known to have held this lease yet: the first
+	// Acquire creates it without a look before. It costs one PUT more where
+	// that is not so.
+	New bool
+
 	seen  string    // the ETag of a foreign lease
 	since time.Time // when it was first seen
 }
 
-// Acquire looks once and takes the lease if it may: one GET, and one PUT. The
-// context bounds this call only; the lease renews itself until it is released.
+// Acquire looks once and takes the lease if it may: one GET and one PUT, or one
+// PUT of a new one. The context bounds this call only; the lease renews itself
+// until it is released.
 // Errors: [*HeldError]; objstore.ErrConflict when another candidate was faster;
 // objstore.ErrUnknown, after which the next Acquire finds out; record.ErrMalformed.
 func (c *Candidate) Acquire(ctx context.Context) (*Lease, error) {
@@ -69,10 +75,22 @@ func (c *Candidate) Acquire(ctx context.Context) (*Lease, error) {
 	if c.Holder == "" || ttl < time.Millisecond || ttl > maxTTL {
 		return nil, fmt.Errorf("lease %s: holder %q, ttl %s: want a name, and 1ms to %s", c.Key, c.Holder, ttl, maxTTL)
 	}
+	if c.New {
+		c.New = false
+		l, err := c.take(ctx, body{}, objstore.IfAbsent(), ttl)
+		if !errors.Is(err, objstore.ErrConflict) {
+			return l, err
+		}
+	}
 	last, cond, err := c.look(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return c.take(ctx, last, cond, ttl)
+}
+
+// take writes this candidate's lease over the version last, on a condition.
+func (c *Candidate) take(ctx context.Context, last body, cond objstore.Condition, ttl time.Duration) (*Lease, error) {
 	body := last.next()
 	body.Holder, body.Token, body.TTLMillis, body.Free = c.Holder, record.Nonce(), ttl.Milliseconds(), false
 	sent := time.Now()

@@ -261,30 +261,52 @@ func TestOfSeveralCandidatesOneAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		cs := []*lease.Candidate{candidate(s, "a"), candidate(s, "b")}
+		cs[0].New = true
 		var first *lease.Lease
-		s.Inject(func(r memstore.Request) memstore.Fault { // b runs between a's GET and PUT
-			if r.Op == memstore.OpPut && first == nil {
-				s.Inject(nil)
-				first = acquire(t, cs[1])
-			}
-			return memstore.None
-		})
+		before := func(op memstore.Op) { // b runs before a's request
+			s.Inject(func(r memstore.Request) memstore.Fault {
+				if r.Op == op {
+					s.Inject(nil)
+					first = acquire(t, cs[1])
+				}
+				return memstore.None
+			})
+		}
+		before(memstore.OpPut)
 		_, err := cs[0].Acquire(t.Context())
-		require.ErrorIs(t, err, objstore.ErrConflict)
+		var held *lease.HeldError
+		require.ErrorAs(t, err, &held)
 		require.NoError(t, first.Check())
+
+		require.NoError(t, first.Release(t.Context()))
+		before(memstore.OpPut)
+		_, err = cs[0].Acquire(t.Context())
+		require.ErrorIs(t, err, objstore.ErrConflict, "between a's GET and PUT")
+		require.NoError(t, first.Check())
+	})
+}
+
+func TestALeaseThatNobodyEverHeldCostsOneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		c := candidate(s, "a")
+		c.New = true
+		l := acquire(t, c)
+		require.Equal(t, map[memstore.Op]int{memstore.OpPut: 1}, s.Requests())
+		require.NoError(t, l.Release(t.Context()))
 	})
 }
 
 func TestAFailedOrMalformedReadTakesNothing(t *testing.T) {
 	s := memstore.New()
+	_, err := s.Put(t.Context(), key, []byte("{}\n"), objstore.IfAbsent())
+	require.NoError(t, err)
 	s.Inject(failing(memstore.OpGet, memstore.Lose))
-	_, err := candidate(s, "a").Acquire(t.Context())
+	_, err = candidate(s, "a").Acquire(t.Context())
 	require.ErrorIs(t, err, memstore.ErrInjected)
-	require.Empty(t, s.Log())
+	require.Len(t, s.Log(), 1)
 
 	s.Inject(nil)
-	_, err = s.Put(t.Context(), key, []byte("{}\n"), objstore.IfAbsent())
-	require.NoError(t, err)
 	_, err = candidate(s, "a").Acquire(t.Context())
 	require.ErrorIs(t, err, record.ErrMalformed)
 	require.Len(t, s.Log(), 1)

@@ -23,17 +23,17 @@ func OpenCgroups(path, name string) (Cgroups, error) {
 	return Cgroups{parent: parent}, err
 }
 
-// Below is the same one level deeper, under name, which is one file's name.
+// Below is the same one level deeper, under name, which is one file's name. What
+// is not there is empty; [Cgroups.Make] makes it.
 func (c Cgroups) Below(name string) (Cgroups, error) {
 	if err := checkName(name); err != nil {
 		return Cgroups{}, err
 	}
-	dir := filepath.Join(c.parent, name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Cgroups{}, err
-	}
-	return Cgroups{parent: dir}, nil
+	return Cgroups{parent: filepath.Join(c.parent, name)}, nil
 }
+
+// Make makes the cgroup under which the hosts' are, which Spawn needs.
+func (c Cgroups) Make() error { return os.MkdirAll(c.parent, 0o755) }
 
 // Parent is the absolute directory of the cgroup under which the hosts' are.
 func (c Cgroups) Parent() string { return c.parent }

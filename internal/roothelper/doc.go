@@ -15,7 +15,8 @@
 //   - Commands run as the agent's user, in its own group and no other, without a
 //     shell. Nothing runs as root.
 //   - Every cgroup that is made, filled, killed or removed is below the helper's
-//     own, under the name of a box and of a host, which are both DNS names.
+//     own, under the name of a box and of a host, which are both DNS names. One is
+//     made only for a run or a look, and for a bounded number of boxes.
 //   - When the agent dies, every run of it is killed, whole; when the helper dies,
 //     the kernel kills each run's first process, and the next helper the rest. So
 //     no app runs without its replicator. A host's next run starts when nothing of
@@ -24,8 +25,9 @@
 //
 // # Not guaranteed
 //
-// The agent, and every app, which is the same user, may kill each other and name
-// any path in a look: an answer then says who holds that file. Whether an app may
+// Every process of the configured user is a peer: the agent, and every app. Each
+// may end another's runs, start one for any box and host, and name any path in a
+// look: an answer then says who holds that file. Whether an app may
 // run is for the claim and the guard to say. The helper does not know the update
 // gate, which works on files of the data directory and takes no root. On systems
 // other than Linux everything is [errors.ErrUnsupported].

@@ -150,6 +150,35 @@ func TestOneHostRunsOnceInEachBox(t *testing.T) {
 	require.True(t, alive(s.PID))
 }
 
+// TestCgroupsAreMadeForFewBoxes, whatever a peer asks for, and for none that
+// nothing runs of and nobody looks for.
+func TestCgroupsAreMadeForFewBoxes(t *testing.T) {
+	r := newRig(t)
+	r.serve()
+	a := r.agent()
+	a.do(on("end-host"))
+	below := func(box string) string { return filepath.Join(r.cfg.Parent.Parent(), box) }
+	require.NoDirExists(t, below("box-1"))
+	look := func(box string) string {
+		a.do(order{Do: "dial", Socket: r.cfg.Socket, Box: box})
+		return a.try(order{Do: "collect", Box: box, Host: host, Look: stopevidence.Subject{Database: "/none"}}).Err
+	}
+	require.Empty(t, look("box-1"))
+	spawn := func(box string) string {
+		a.do(order{Do: "dial", Socket: r.cfg.Socket, Box: box})
+		return a.try(order{Do: "spawn", Box: box, Host: host, Script: "true"}).Err
+	}
+	for i := range maxBoxes - 1 {
+		require.Empty(t, spawn(fmt.Sprint("try-", i)))
+		require.DirExists(t, below(fmt.Sprint("try-", i)))
+	}
+	require.Contains(t, spawn("one-more"), "takes no more")
+	require.Contains(t, look("one-more"), "takes no more")
+	require.NoDirExists(t, below("one-more"))
+	a.do(order{Do: "end", Box: "try-0", Host: host})
+	require.Empty(t, spawn("try-0"))
+}
+
 func TestOnlyTheAgentsUserIsAnswered(t *testing.T) {
 	r := newRig(t)
 	r.serve()
@@ -291,6 +320,7 @@ func TestLooksThroughTheHelperAreRootsOwn(t *testing.T) {
 	require.NotEmpty(t, mine)
 	box, err := r.cfg.Parent.Below("box-1")
 	require.NoError(t, err)
+	require.NoError(t, box.Make())
 	subject := stopevidence.Subject{Database: database, Known: mine}
 
 	want, err := box.WritersStopped(t.Context(), host, subject, mine)

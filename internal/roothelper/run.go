@@ -20,6 +20,9 @@ func (s *server) spawn(ctx context.Context, c conn, r request, output *os.File) 
 		return errors.Join(err, c.send(failed(r.Do, err), nil))
 	}
 	box, err := s.cfg.Parent.Below(r.Box)
+	if err == nil {
+		err = s.boxes.make(r.Box, box)
+	}
 	if err != nil {
 		return errors.Join(err, c.send(failed(r.Do, err), nil))
 	}

@@ -32,7 +32,8 @@ type Config struct {
 // The bounds of what is going on at once.
 const (
 	maxConns = 4096
-	maxLooks = 2 // a look reads all of /proc
+	maxBoxes = 16 // a machine is one box, or a few for trying things out
+	maxLooks = 2  // a look reads all of /proc
 	lookTime = time.Minute
 	sayTime  = 10 * time.Second // for a peer to take a message
 )
@@ -61,7 +62,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s := &server{cfg: cfg, hosts: hosts{held: map[string]chan struct{}{}}, looks: make(chan struct{}, maxLooks),
+	s := &server{cfg: cfg, hosts: hosts{held: map[string]chan struct{}{}}, boxes: boxes{made: map[string]bool{}}, looks: make(chan struct{}, maxLooks),
 		conns: make(chan struct{}, maxConns), refusals: rate.Sometimes{First: 10, Interval: time.Second}}
 	cfg.Log.Info("the root helper serves", "socket", cfg.Socket, "uid", cfg.Agent.UID, "cgroup", cfg.Parent.Parent())
 	return s.serve(ctx, l)
@@ -110,6 +111,7 @@ func (c Config) listen() (*net.UnixListener, error) {
 type server struct {
 	cfg      Config
 	hosts    hosts
+	boxes    boxes
 	looks    chan struct{} // one in it for each look that runs
 	conns    chan struct{} // one in it for each connection
 	refusals rate.Sometimes
@@ -208,7 +210,9 @@ func (s *server) answer(ctx context.Context, c conn, r request) (reply, error) {
 	case doEnd:
 		err = s.end(ctx, box, r.Host)
 	default:
-		answer.Seen, err = s.look(ctx, c, box, r)
+		if err = s.boxes.make(r.Box, box); err == nil { // a look believes what is not there only below what is
+			answer.Seen, err = s.look(ctx, c, box, r)
+		}
 	}
 	return answer, err
 }
@@ -254,6 +258,27 @@ func (s *server) look(ctx context.Context, c conn, box machine.Cgroups, r reques
 	}
 	got, err := box.Collect(ctx, r.Host, r.Look.subject())
 	return &seen{Checks: got.Checks, BootID: got.BootID, At: got.At}, err
+}
+
+// boxes says for which boxes there is a cgroup.
+type boxes struct {
+	mu   sync.Mutex
+	made map[string]bool
+}
+
+// make makes the cgroup of a box, in which something is about to run or to be
+// looked for.
+func (b *boxes) make(name string, at machine.Cgroups) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.made[name] && len(b.made) >= maxBoxes {
+		return fmt.Errorf("box %s: this helper has acted for %d other boxes, and takes no more", name, maxBoxes)
+	}
+	if err := at.Make(); err != nil {
+		return err
+	}
+	b.made[name] = true
+	return nil
 }
 
 // hosts says which cgroups are somebody's.
