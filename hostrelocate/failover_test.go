@@ -129,7 +129,7 @@ func (w *world) sound() {
 func TestAPinWaitsForTheFencesWindow(t *testing.T) {
 	w := newWorld(t)
 	o := w.claim()
-	_, err := w.worker().StartFailover(ctx, o, w.fence, target.Box)
+	_, err := w.worker().StartFailover(ctx, o, hostclaim.Gone{Evidence: w.fence}, target.Box)
 	require.NoError(t, err)
 	_, err = w.participant().Step(ctx, w.claim())
 	require.NoError(t, err)
@@ -139,6 +139,11 @@ func TestAPinWaitsForTheFencesWindow(t *testing.T) {
 	turn, err = w.worker().Step(ctx, w.claim())
 	require.NoError(t, err)
 	require.Equal(t, "pinning notes.demo.example: waiting 1s for the fence's window", turn.String())
+	require.Equal(t, time.Second, turn.Again, "nobody looks before it is over")
+	turn, err = w.participant().Step(ctx, w.claim())
+	require.NoError(t, err)
+	require.Equal(t, "pinning notes.demo.example: waiting 1s for the fence's window", turn.String())
+	require.Equal(t, time.Second, turn.Again)
 	w.now = w.now.Add(time.Second)
 	turn, err = w.worker().Step(ctx, w.claim())
 	require.NoError(t, err)
@@ -148,7 +153,7 @@ func TestAPinWaitsForTheFencesWindow(t *testing.T) {
 // TestAnotherWorkersFenceWaitsForTheSkewToo: its time is of another clock.
 func TestAnotherWorkersFenceWaitsForTheSkewToo(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.worker().StartFailover(ctx, w.claim(), w.fence, target.Box)
+	_, err := w.worker().StartFailover(ctx, w.claim(), hostclaim.Gone{Evidence: w.fence}, target.Box)
 	require.NoError(t, err)
 	_, err = w.participant().Step(ctx, w.claim())
 	require.NoError(t, err)
@@ -173,7 +178,7 @@ func TestAnotherWorkersFenceWaitsForTheSkewToo(t *testing.T) {
 func TestAHostOfADeclaredBoxIsServedElsewhere(t *testing.T) {
 	w := newWorld(t)
 	w.fence = w.declare()
-	_, err := w.worker().StartFailover(ctx, w.claim(), w.fence, target.Box)
+	_, err := w.worker().StartFailover(ctx, w.claim(), hostclaim.Gone{Evidence: w.fence}, target.Box)
 	require.NoError(t, err)
 	_, err = w.participant().Step(ctx, w.claim())
 	require.NoError(t, err)
@@ -213,9 +218,9 @@ func TestAWorkerThatIsNotEnrolledStartsNothing(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
 	worker.Self.Enrollment = "enr-0"
-	_, err := worker.StartFailover(ctx, w.claim(), w.fence, target.Box)
+	_, err := worker.StartFailover(ctx, w.claim(), hostclaim.Gone{Evidence: w.fence}, target.Box)
 	require.ErrorContains(t, err, "worker box-9")
-	_, err = w.worker().StartFailover(ctx, w.claim(), w.fence, "box-7")
+	_, err = w.worker().StartFailover(ctx, w.claim(), hostclaim.Gone{Evidence: w.fence}, "box-7")
 	require.ErrorContains(t, err, "not an active box")
 	require.Equal(t, hostclaim.Serving, w.claim().Claim.Op.Kind)
 }

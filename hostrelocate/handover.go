@@ -60,11 +60,11 @@ func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed, take ...hos
 		return Turn{}, fmt.Errorf("pin %s: %w", o.Host, err)
 	}
 	if left > 0 {
-		return waits(min(left, poll), "pinning %s: waiting %s for the fence's window", o.Host, left.Round(100*time.Millisecond)), nil
+		return waits(min(left, maxWait), "pinning %s: waiting %s for the fence's window", o.Host, left.Round(100*time.Millisecond)), nil
 	}
-	held, err := w.leases.Acquire(ctx, w.Control, o.Claim, w.Self.Enrollment)
+	held, err := w.leases.acquire(ctx, w.Control, o.Claim, w.Self.Enrollment, lease.DefaultTTL)
 	if other, ok := errors.AsType[*lease.HeldError](err); ok {
-		return waits(min(other.Wait, soon), "pinning %s: waiting for %s, which holds its replica lease", o.Host, other.Holder), nil
+		return waits(min(other.Wait, retry), "pinning %s: waiting for %s, which holds its replica lease", o.Host, other.Holder), nil
 	}
 	if err != nil {
 		return Turn{}, err

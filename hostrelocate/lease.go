@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/lease"
@@ -24,9 +25,15 @@ type Leases struct {
 // a PUT at its release. While another holds it, the error is a
 // [lease.HeldError]: ask again.
 func (l *Leases) Acquire(ctx context.Context, control objstore.Store, c *hostclaim.Claim, holder string) (*lease.Lease, error) {
+	return l.acquire(ctx, control, c, holder, lease.BuildTTL)
+}
+
+// acquire takes the lease for a time that suits the work: how long it takes is
+// how long others wait for one who died over it.
+func (l *Leases) acquire(ctx context.Context, control objstore.Store, c *hostclaim.Claim, holder string, ttl time.Duration) (*lease.Lease, error) {
 	key := fmt.Sprintf("control/leases/%s/%s.json", c.Holder.Region, c.Holder.Location)
 	candidate := l.candidate(key)
-	candidate.Store, candidate.Key, candidate.Holder, candidate.TTL = control, key, holder, lease.BuildTTL
+	candidate.Store, candidate.Key, candidate.Holder, candidate.TTL = control, key, holder, ttl
 	got, err := candidate.Acquire(ctx)
 	l.remember(candidate, err)
 	if err != nil {

@@ -66,6 +66,10 @@ func (p *Participant) pass(ctx context.Context, o hostclaim.Observed) (Turn, err
 		return p.execute(ctx, o)
 	case ahead(c, me):
 		return p.warm(ctx, o)
+	case c.Op.Phase == hostclaim.Pinning:
+		if left := c.Op.PinFrom().Sub(p.now()); left > 0 {
+			return waits(min(left, maxWait), "pinning %s: waiting %s for the fence's window", o.Host, left.Round(100*time.Millisecond)), nil
+		}
 	}
 	return waits(poll, "%s %s: waiting for a worker", c.Op.Phase, o.Host), nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/roster"
-	"github.com/carlosframework/regionha/termfence"
 )
 
 // ErrRefused: the move may not start as things are. The text is for a person.
@@ -78,11 +77,10 @@ func (w *Worker) Drain(ctx context.Context, o hostclaim.Observed, why hostclaim.
 	return turn, err
 }
 
-// StartFailover begins to move host off its executor, which the evidence says
-// is gone, to target. It costs one roster GET beside the write. A host that is
+// StartFailover begins to move host off its executor, which is gone, to target. It costs one roster GET beside the write. A host that is
 // not serving on that box any more is left alone.
-func (w *Worker) StartFailover(ctx context.Context, o hostclaim.Observed, source termfence.Evidence, target string) (Turn, error) {
-	host := o.Host
+func (w *Worker) StartFailover(ctx context.Context, o hostclaim.Observed, gone hostclaim.Gone, target string) (Turn, error) {
+	host, source := o.Host, gone.Evidence
 	if !w.Serves(o.Claim, source.Box()) {
 		return Turn{}, nil
 	}
@@ -100,7 +98,7 @@ func (w *Worker) StartFailover(ctx context.Context, o hostclaim.Observed, source
 			Source:            hostclaim.Member{Box: source.Box(), Enrollment: source.Enrollment()},
 			Target:            hostclaim.Member{Box: to.Ref, Enrollment: to.Enrollment},
 			DirectoryRevision: snap.Revision, PinDelay: pinDelay(w.PinDelay),
-		}, hostclaim.Gone{Evidence: source}))
+		}, gone))
 	return turn, err
 }
 

@@ -53,8 +53,7 @@ func (w *Worker) evidence(box string) (hostclaim.Gone, bool) {
 	if w.Gone == nil {
 		return hostclaim.Gone{}, false
 	}
-	e, gone := w.Gone(box)
-	return hostclaim.Gone{Evidence: e}, gone
+	return w.Gone(box)
 }
 
 // sourceGone consumes the evidence that the source is gone, once: a drain that

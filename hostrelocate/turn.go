@@ -45,6 +45,9 @@ const (
 	// seek is the pause while no box may be given a host.
 	seek = 5 * time.Second
 
+	// maxWait is the longest pause while a time passes that the claim knows.
+	maxWait = 30 * time.Second
+
 	// untilTold is for what only an operator's write ends, which is told.
 	untilTold = 5 * time.Minute
 )

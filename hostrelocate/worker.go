@@ -7,7 +7,6 @@ import (
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/roster"
-	"github.com/carlosframework/regionha/termfence"
 )
 
 // DefaultPinDelay is how long after a fence a pin is taken. It bounds what a
@@ -25,9 +24,10 @@ type Worker struct {
 	Self    hostclaim.Member
 	Roster  *roster.Directory
 
-	// Gone is the verified evidence that a box can never write again; false:
-	// there is none, which says nothing about the box. Nil: there never is.
-	Gone func(box string) (termfence.Evidence, bool)
+	// Gone is the verified evidence that a box can never write again, with what is
+	// known of its disks, which nothing here waits for; false: there is none, which
+	// says nothing about the box. Nil: there never is.
+	Gone func(box string) (hostclaim.Gone, bool)
 
 	// Choose finds the box that takes a target's place, none of exclude; false
 	// where no box may be given the host. Nil: there never is one.

@@ -170,7 +170,7 @@ func (w *world) claim() hostclaim.Observed {
 func (w *world) worker() *hostrelocate.Worker {
 	return &hostrelocate.Worker{Control: w.control, Data: w.data, Region: region, Self: driver, Roster: w.roster,
 		PinDelay: time.Second, Now: func() time.Time { return w.now },
-		Gone: func(box string) (termfence.Evidence, bool) { e, ok := w.gone[box]; return e, ok },
+		Gone: func(box string) (hostclaim.Gone, bool) { e, ok := w.gone[box]; return hostclaim.Gone{Evidence: e}, ok },
 		Choose: func(_ context.Context, c *hostclaim.Claim, exclude []string) (hostclaim.Member, bool, error) {
 			for _, m := range w.spares {
 				if _, gone := w.gone[m.Box]; !gone && !slices.Contains(exclude, m.Box) && !c.IsLost(m.Box) && !c.Owes(m.Box, hostclaim.ParkLocal) {
@@ -192,7 +192,7 @@ func (w *world) participantOn(m hostclaim.Member) *hostrelocate.Participant {
 // start begins the relocation that the test is about.
 func (w *world) start(o hostclaim.Observed) (hostrelocate.Turn, error) {
 	if w.fence.Box() != "" {
-		return w.worker().StartFailover(ctx, o, w.fence, target.Box)
+		return w.worker().StartFailover(ctx, o, hostclaim.Gone{Evidence: w.fence}, target.Box)
 	}
 	return w.worker().Drain(ctx, o, hostclaim.Drain, target)
 }

@@ -19,7 +19,7 @@ func main() {
 	app := config.App{Name: "worker", Description: worker.Description, Stdout: os.Stdout, Stderr: os.Stderr}
 	_, err := config.Parse(&set, app, os.Args[1:])
 	if err == nil {
-		err = worker.Run(ctx, set)
+		err = worker.Run(ctx, set, newCloud)
 	}
 	os.Exit(config.Exit("worker", err, os.Stderr))
 }

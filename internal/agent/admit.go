@@ -26,6 +26,9 @@ var errSessionOver = errors.New("the session is over")
 // one claim write. It costs the requests of [hostrelocate.Newest], or none where
 // the prepared generation is opened.
 func (h *host) admit(ctx context.Context, o hostclaim.Observed, first ...hostclaim.Transition) (hostclaim.Observed, error) {
+	if h.agent.place.barred.Load() {
+		return hostclaim.Observed{}, errBarred
+	}
 	c := o.Claim
 	a := hostclaim.Admission{
 		Op: c.Op.ID, Phase: c.Op.Phase, Session: c.Holder.Session, Generation: c.Holder.Generation,
@@ -190,9 +193,9 @@ func (h *host) open(ctx context.Context, c *hostclaim.Claim, db hostdb.Config, f
 	if s.replicator, err = hostdb.Open(ctx, h.agent.data, db); err != nil {
 		return errors.Join(err, s.publisher.Close())
 	}
-	app := h.appConfig(s)
-	app.InstanceKey = key
-	if s.app, err = runner.Start(app); err != nil {
+	s.config = h.appConfig(s)
+	s.config.InstanceKey = key
+	if err := s.start(); err != nil {
 		s.lost.Store(true)
 		return errors.Join(err, s.publisher.Close(), ignoreRefused(s.replicator.Close()))
 	}

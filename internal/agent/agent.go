@@ -12,19 +12,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/hostrelocate"
 	"github.com/carlosframework/regionha/internal/admin"
+	"github.com/carlosframework/regionha/internal/alert"
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/ingress"
+	"github.com/carlosframework/regionha/internal/proof"
 	"github.com/carlosframework/regionha/internal/runner"
 	"github.com/carlosframework/regionha/internal/serve"
 	"github.com/carlosframework/regionha/objstore/storetest"
 	"github.com/carlosframework/regionha/objstore/storeurl"
+	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/roster"
 )
 
@@ -40,13 +44,18 @@ type Agent struct {
 	control, data storeurl.Store
 	roster        *roster.Directory
 	self          hostclaim.Member
+	who           proof.Config // who this machine is to be; set before prove
 	participant   *hostrelocate.Participant
 	leases        hostrelocate.Leases
 	homes         *homes
 	gateway       *ingress.Ingress
 	hints         *hint.Sender
+	alerts        *alert.Board
 	beat          heartbeat
-	dirty         chan struct{} // rows changed: publish the edges file
+	place         place
+	claims        placement.Claims // behind the rows that the edges file names
+	dirty         chan struct{}    // rows changed: publish the edges file
+	unexplained   map[string]bool  // hosts that are alerted; the watch's own
 
 	ingressListener, internalListener net.Listener
 	ingressAddr, internalAddr         string // what peers dial
@@ -74,7 +83,10 @@ func Run(ctx context.Context, set Settings) error {
 	if err := a.listen(); err != nil {
 		return err
 	}
-	adm, err := admin.Listen(admin.Config{Addr: set.Admin.Admin, DataDir: set.DataDir, Ready: a.readiness, Log: a.log})
+	a.alerts = alert.New(a.log)
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(a.alerts.Metrics())
+	adm, err := admin.Listen(admin.Config{Addr: set.Admin.Admin, DataDir: set.DataDir, Ready: a.readiness, Registry: metrics, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -182,9 +194,10 @@ func (a *Agent) openStores(ctx context.Context) (err error) {
 func (a *Agent) serve(ctx context.Context) error {
 	a.participant = &hostrelocate.Participant{Control: a.control, Self: a.self, Runtime: runtime{a}, Changed: a.wrote}
 	a.homes = newHomes(a)
-	a.hints = hint.NewSender(hint.Sender{Secret: a.secret, Peers: a.homes.peers, Bump: a.bump, Log: a.log})
+	a.hints = hint.NewSender(hint.Sender{Secret: a.secret, Peers: a.homes.peers, Log: a.log})
+	a.claims.Box = a.self.Box
 	a.beat.start(time.Now())
-	if err := a.makeGateway(); err != nil {
+	if err := errors.Join(a.makeGateway(), a.recallJoining()); err != nil {
 		return err
 	}
 	supervisors, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -192,10 +205,11 @@ func (a *Agent) serve(ctx context.Context) error {
 	a.mu.Lock()
 	a.life, a.ready = supervisors, nil
 	a.mu.Unlock()
+	a.recall()
 
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range []func(context.Context) error{
-		a.homes.run, a.publishEdges, a.watch, a.heartbeats, a.serveInternal, a.hints.Run, a.sweepParked,
+		a.homes.run, a.publishEdges, a.watch, a.stand, a.heartbeats, a.serveInternal, a.sweepParked, a.sendHints,
 	} {
 		group.Go(func() error { return loop(ctx) })
 	}
@@ -210,6 +224,18 @@ func (a *Agent) serve(ctx context.Context) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// sendHints sends hints until ctx ends, and then one more: the workers are to
+// ask the cloud about this box now, which may be ending with its machine.
+func (a *Agent) sendHints(ctx context.Context) error {
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		a.hints.Send(hint.Outgoing{Hint: hint.Hint{Box: a.self.Box}, To: []string{}})
+		stop()
+	})()
+	return a.hints.Run(sending)
 }
 
 // close ends every supervisor, which ends its session in order.

@@ -88,11 +88,7 @@ func (h *host) giveUpSession(ctx context.Context) error {
 		return err
 	}
 	if h.agent.machine != nil {
-		err := untilStopped(ctx, func(ctx context.Context) error {
-			_, err := h.agent.machine.WritersStopped(ctx, h.name, h.subject(), nil)
-			return err
-		})
-		if err != nil {
+		if err := h.writersStopped(ctx, stoppedWithin, producers{}); err != nil {
 			return err
 		}
 	}

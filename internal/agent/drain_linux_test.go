@@ -65,8 +65,8 @@ func removeCgroups(t *testing.T, dir string) {
 // drive makes the worker's steps until ctx ends.
 func (d *drained) drive(ctx context.Context) {
 	hints := hint.NewSender(hint.Sender{Secret: d.secret, Peers: d.internals,
-		Bump: func(ctx context.Context, hosts ...string) error {
-			return regionfile.Bump(ctx, d.control, "ie", hosts...)
+		Bump: func(ctx context.Context, changes ...regionfile.Change) error {
+			return regionfile.Tell(ctx, d.control, "ie", changes...)
 		}})
 	w := &hostrelocate.Worker{Control: d.control, Data: d.data, Region: "ie", Self: hostclaim.Member{Box: "box-9", Enrollment: "enr-9"},
 		Roster: d.roster, Changed: func(_ context.Context, c *hostclaim.Claim) { hints.Send(hintOf(c)) }}

@@ -11,15 +11,31 @@ import (
 	"github.com/carlosframework/regionha/hostfiles"
 	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/hostrelocate"
-	"github.com/carlosframework/regionha/stopevidence"
+	"github.com/carlosframework/regionha/internal/lease"
 )
 
 // newExecution makes the controller by which a host takes part in operations.
 func (h *host) newExecution() (err error) {
 	h.execution, err = hostguard.NewExecution(hostguard.ExecutionConfig{
 		Guard: h.guard, Store: h.agent.control, CleanUp: h.cleanUp, Over: h.over, Logger: h.log,
+		TTL: lease.BuildTTL, // nobody waits for it to expire, and a move may wait through the pin delay
 	})
 	return err
+}
+
+// recall gives a supervisor to every host for which an earlier process may have
+// left a participation: its operation may have ended meanwhile, and then no claim
+// names this box any more. The supervisor's steps end it, and then the supervisor.
+func (a *Agent) recall() {
+	hosts, damaged, err := hostguard.Participants(a.set.DataDir)
+	if err := errors.Join(append(damaged, err)...); err != nil {
+		a.log.Error("participations of earlier processes cannot be read, and are not ended", "err", err)
+	}
+	for _, host := range hosts {
+		if _, err := a.supervisor(host); err != nil {
+			a.log.Error("a participation of an earlier process is not ended", "host", host, "err", err)
+		}
+	}
 }
 
 // Enter opens this box's controller of the operation, before any effect of it.
@@ -89,7 +105,7 @@ func (h *host) releasable(ctx context.Context) error {
 		return errNoMachine
 	}
 	_, err := h.agent.machine.WritersStopped(ctx, h.name, h.subject(), nil)
-	if _, held := errors.AsType[*stopevidence.HeldError](err); held {
+	if isHeld(err) {
 		return nil
 	}
 	return err

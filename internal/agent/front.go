@@ -12,14 +12,6 @@ import (
 	"github.com/carlosframework/regionha/internal/serve"
 )
 
-const (
-	// drainWithin is how long requests may still take when the agent ends.
-	drainWithin = 10 * time.Second
-
-	// idleWithin is how long a client's connection may stay without a request.
-	idleWithin = 2 * time.Minute
-)
-
 // makeGateway makes what serves HTTP for every host of the region.
 func (a *Agent) makeGateway() (err error) {
 	a.gateway, err = ingress.New(ingress.Config{
@@ -32,10 +24,7 @@ func (a *Agent) makeGateway() (err error) {
 
 // serveIngress takes requests until ctx ends, and answers those that it took.
 func (a *Agent) serveIngress(ctx context.Context) error {
-	defer a.gateway.Close()
-	return serve.HTTP(ctx, a.ingressListener, &http.Server{
-		Handler: a.gateway, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleWithin, MaxHeaderBytes: 64 << 10,
-	}, drainWithin)
+	return a.gateway.Serve(ctx, a.ingressListener)
 }
 
 // serveInternal takes hints from the other boxes.
@@ -44,7 +33,7 @@ func (a *Agent) serveInternal(ctx context.Context) error {
 		if h.Gen == 0 {
 			a.homes.soon()
 		}
-		if hostclaim.CheckHost(h.Host) == nil && h.Gen > 0 {
+		if hostclaim.CheckHost(h.Host) == nil && h.Gen > 0 && !a.knows(h.Host, h.Gen) {
 			a.look(ctx, h.Host)
 		}
 	})

@@ -21,8 +21,17 @@ import (
 )
 
 const (
-	// sweep is how often a host's claim is read when nothing hints at a change.
-	sweep = 10 * time.Minute
+	// sweep is how often all claims are listed when nothing hints at a change:
+	// the hosts whose claim changed look then. It is less than the 10 minutes
+	// that the edges file rests on a read, which a listing renews.
+	sweep = 9 * time.Minute
+
+	// restFor is how often a host at rest reads its claim all the same.
+	restFor = time.Hour
+
+	// leaveAgain is the pause of a host at rest after what an operation left here
+	// could not be cleaned up.
+	leaveAgain = 30 * time.Second
 
 	// look is how often a step that waits for the app looks again.
 	look = 100 * time.Millisecond
@@ -42,6 +51,7 @@ type host struct {
 	wanted atomic.Bool // somebody waits for the host to wake
 	idle   bool        // it sleeps in order until then
 	left   bool        // no participation of this host is open here
+	asOf   time.Time   // when the claim was read by which the row is presented
 
 	run      *session
 	record   hostrecord.Stored
@@ -51,6 +61,7 @@ type host struct {
 	tails    int                       // failed attempts to flush what an earlier process left
 	fenced   uint64                    // the stamp whose admission a release has ended
 	known    []stopevidence.Descriptor // what the session that is released had open
+	endsIn   time.Duration             // endsWithin if zero, and less in tests
 
 	execution *hostguard.Execution
 	warmth    hostrelocate.Warmth
@@ -123,7 +134,7 @@ func (h *host) sleep(ctx context.Context, turn hostrelocate.Turn, err error) {
 		return
 	case again == 0:
 		h.failures = 0 // at rest
-		again = sweep
+		again = restFor
 	}
 	again += rand.N(again/8 + 1)
 	var broken <-chan struct{}
@@ -155,20 +166,27 @@ func (h *host) step(ctx context.Context) (hostrelocate.Turn, error) {
 	if err := h.giveUp(ctx); err != nil {
 		return hostrelocate.Turn{}, err
 	}
+	began := time.Now()
 	o, err := hostclaim.Read(ctx, h.agent.control, h.name)
 	if err != nil {
 		return hostrelocate.Turn{}, err
 	}
+	h.agent.claims.Saw(h.name, behind(o), began)
 	if err := h.withdraw(ctx, o.Claim); err != nil {
 		return hostrelocate.Turn{}, err
 	}
 	turn, err := h.act(ctx, o)
+	if h.asOf = began; turn.Did != "" {
+		h.asOf = time.Now() // the claim may have moved on
+	}
 	h.present(o.Claim)
 	left := h.afterwards(ctx, o.Claim)
-	if left != nil {
+	if h.left = left == nil; !h.left {
 		h.log.Warn("clean up after an operation", "err", left)
+		if turn.Done() {
+			turn.Again = leaveAgain
+		}
 	}
-	h.left = left == nil
 	return turn, err
 }
 
@@ -236,6 +254,7 @@ func (h *host) present(c *hostclaim.Claim) {
 		s.idle = h.idle && h.run == nil && rowOf(c, h.agent.self.Box) == ready && h.fenced != stampOf(c)
 	})
 	if before == nil || !before.same(h.shown.Load()) {
+		h.agent.claims.Touch(h.name, h.asOf)
 		h.agent.rowsChanged()
 	}
 }
@@ -343,7 +362,7 @@ func (h *host) serve(ctx context.Context, o hostclaim.Observed) (hostrelocate.Tu
 	if published(o.Claim) {
 		return h.rest(ctx, o)
 	}
-	if h.run.app.Addr() == nil {
+	if h.run.app.Load().Addr() == nil {
 		return hostrelocate.Turn{Waits: "starting " + h.name + ": waiting for its app to answer", Again: look}, nil
 	}
 	if err := h.durable(ctx); err != nil {
@@ -413,7 +432,7 @@ func (h *host) local() (ingress.Local, bool) {
 		l.Ready = false
 		return l, true
 	case published(s.claim):
-		l.Addr = s.run.app.Addr()
+		l.Addr = s.run.app.Load().Addr()
 	}
 	l.WriteGate = func(*http.Request) error { return h.mayWrite(s) }
 	return l, true

@@ -20,6 +20,7 @@ import (
 	"github.com/carlosframework/regionha/internal/claimlist"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/hostrecord"
+	"github.com/carlosframework/regionha/internal/machine"
 	"github.com/carlosframework/regionha/internal/regionfile"
 	"github.com/carlosframework/regionha/objstore/memstore"
 )
@@ -31,6 +32,7 @@ type bench struct {
 	t             *testing.T
 	control, data *memstore.Store
 	machine       *seer
+	real          machine.Cgroups // where a test looks at the real machine
 	probing       atomic.Bool
 }
 

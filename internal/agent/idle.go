@@ -2,11 +2,13 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/internal/runner"
 )
 
 // quietWithin bounds the wait for the answers of an app that is about to be
@@ -83,12 +85,29 @@ func (h *host) rest(ctx context.Context, o hostclaim.Observed) (hostrelocate.Tur
 	if err := h.answered(ctx); err != nil || h.unused() < timeout {
 		return hostrelocate.Turn{Again: min(timeout, sweep)}, err
 	}
+	if err := h.run.app.Load().Stop(ctx); err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	if err := h.witness(ctx, h.run.producers); err != nil {
+		return h.restless(ctx, err)
+	}
 	h.idle = true
-	if err := h.endRun(ctx, o); err != nil {
+	if err := h.endStopped(ctx, o, nil); err != nil {
 		h.idle = false
 		return moved(h.name, err)
 	}
 	return hostrelocate.Turn{Did: fmt.Sprintf("%s is idle: ended session %d", h.name, o.Claim.Holder.Session)}, nil
+}
+
+// restless lets a session go on that could not be ended as idle: its app, which
+// has stopped, is started again, and the next try is an idle_timeout away.
+func (h *host) restless(ctx context.Context, why error) (hostrelocate.Turn, error) {
+	if err := h.run.start(); err != nil {
+		return hostrelocate.Turn{}, errors.Join(err, h.abandon(ctx))
+	}
+	h.log.Warn("idle, and not put to sleep", "session", h.run.number, "err", why)
+	h.run.routed = time.Now()
+	return hostrelocate.Turn{Again: look}, nil
 }
 
 // answered waits for the app's answers, but not for long.
@@ -98,12 +117,15 @@ func (h *host) answered(ctx context.Context) error {
 	return h.agent.quiet(ctx, h.name)
 }
 
-// follow tells of every change of the app's state until ctx ends, so that what
-// waits for the app need not ask again and again.
-func (s *session) follow(ctx context.Context, changed func()) {
+// follow tells of every change of the app's state until it has stopped or ctx
+// ends, so that what waits for the app need not ask again and again.
+func follow(ctx context.Context, app *runner.App, changed func()) {
 	for {
-		_, next := s.app.State()
+		state, next := app.State()
 		changed()
+		if state.Phase == runner.Stopped {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return

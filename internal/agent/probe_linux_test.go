@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,7 +49,7 @@ func (b *bench) failover() *hostrelocate.Worker {
 	require.NoError(t, err)
 	o, err := hostclaim.Read(t.Context(), b.control, testHost)
 	require.NoError(t, err)
-	_, err = w.StartFailover(t.Context(), o, fence, b.agent.self.Box)
+	_, err = w.StartFailover(t.Context(), o, hostclaim.Gone{Evidence: fence}, b.agent.self.Box)
 	require.NoError(t, err)
 	return w
 }
@@ -107,6 +109,50 @@ func TestAParticipationIsForgottenOnceItsOperationIsOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, journaled())
 	require.NoError(t, b.abandon(context.Background()))
+}
+
+// TestAParticipationWhoseOperationEndedMeanwhileIsEndedAtTheNextStart: no claim
+// names this box any more, and an update of it would be deferred for ever.
+func TestAParticipationWhoseOperationEndedMeanwhileIsEndedAtTheNextStart(t *testing.T) {
+	b := newBenchOn(t, hostclaim.Member{Box: "box-0", Enrollment: "enr-0"})
+	w, _ := b.worker()
+	_, err := w.Drain(t.Context(), b.observed(), hostclaim.Drain, b.agent.self)
+	require.NoError(t, err)
+	b.until(func(c *hostclaim.Claim) bool { return c.Op.Journal.Acks["box-1"] != "" })
+	require.NoError(t, os.MkdirAll(b.warm(), 0o700))
+	data := b.agent.set.DataDir
+	b.restart(data)
+	b.write(hostclaim.CancelDrain(b.claim().Op.ID, time.Now().Add(2*hostclaim.DrainDeadline)))
+	require.ErrorIs(t, hostguard.BeginUpdate(data), hostguard.ErrDeferred)
+
+	a := b.agent
+	clear(a.hosts)
+	var stop context.CancelFunc
+	a.life, stop = context.WithCancel(t.Context())
+	defer func() { stop(); a.loops.Wait() }()
+	require.True(t, a.concern(b.observed()))
+	require.Empty(t, a.rows(), "its claim does not name this box")
+	b.control.Inject(memstore.Once(memstore.OpGet, hostclaim.Key(testHost), memstore.Lose))
+	a.recall()
+	require.Eventually(t, func() bool { return len(a.rows()) == 0 }, 20*time.Second, 10*time.Millisecond)
+	list, damaged, err := hostguard.Participants(data)
+	require.NoError(t, err)
+	require.Empty(t, damaged)
+	require.Empty(t, list)
+	require.NoDirExists(t, b.warm())
+	require.NoError(t, hostguard.BeginUpdate(data))
+}
+
+// TestWhatAnOperationLeftIsTriedAgainSoon, and not when a host at rest looks.
+func TestWhatAnOperationLeftIsTriedAgainSoon(t *testing.T) {
+	b := newBenchOn(t, hostclaim.Member{Box: "box-0", Enrollment: "enr-0"})
+	_, err := b.guard.Acknowledge(t.Context(), "op-9", time.Now())
+	require.NoError(t, err)
+	b.restart(b.agent.set.DataDir)
+	require.NoError(t, os.Mkdir(filepath.Join(b.agent.set.DataDir, ".hostexec", testHost+".json"), 0o700)) // in the way
+	turn, err := b.step(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, leaveAgain, turn.Again)
 }
 
 // drive steps the worker and this box until the host serves here.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/config"
 	"github.com/carlosframework/regionha/internal/hostrecord"
@@ -30,6 +31,7 @@ import (
 	"github.com/carlosframework/regionha/internal/simcloud"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/storeurl"
+	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/roster"
 	"github.com/carlosframework/regionha/stopevidence/stoptest"
 )
@@ -41,6 +43,11 @@ func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("AGENT_TEST_APP") != "":
 		if err := testApp(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case os.Getenv("AGENT_TEST_STRANGER") != "":
+		if err := stranger(os.Getenv("AGENT_TEST_STRANGER")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -146,6 +153,9 @@ func newDeployment(t *testing.T, boxes int, cgroup string) *deployment {
 	_, err = roster.Create(t.Context(), d.control, private, list)
 	require.NoError(t, err)
 	d.roster = roster.Open(d.control, public, d.url)
+	_, err = placement.Publish(t.Context(), d.control, placement.Published{}, placement.Edges{
+		Box: "box-9", Region: "ie", Protocol: roster.Protocol, Capabilities: []string{placement.CapabilityWorker}})
+	require.NoError(t, err)
 	return d
 }
 
@@ -287,6 +297,25 @@ func TestAnAgentThatIsToldToEndDeclaresNothing(t *testing.T) {
 	require.Equal(t, hostclaim.CleanReturn, last.Coverage)
 	require.Nil(t, last.WritesLost)
 	require.FileExists(t, filepath.Join(r.data, "hosts", testHost, "files", "b"))
+}
+
+// TestAnAgentThatStartsEndsWhatAnEarlierOneLeft of an operation that is over.
+func TestAnAgentThatStartsEndsWhatAnEarlierOneLeft(t *testing.T) {
+	r := newRig(t)
+	_, err := hostclaim.Update(t.Context(), r.control, hostclaim.Observed{Host: testHost}, hostclaim.BeginCreate(hostclaim.NewHost{
+		Incarnation: "inc", Account: "demo", App: "notes", RecordKey: hostrecord.Key("demo", "notes", testHost), RecordSHA256: strings.Repeat("0", 64), Region: "ie"},
+		"op-1", "console", time.Now(), hostclaim.Member{Box: "box-9", Enrollment: "enr-9"}))
+	require.NoError(t, err)
+	guard, err := hostguard.Open(r.data, testHost, hostguard.Identity{Box: "box-1", Enrollment: "enr-1", BootID: "boot"})
+	require.NoError(t, err)
+	_, err = guard.Acknowledge(t.Context(), "op-0", time.Now())
+	require.NoError(t, err)
+	r.start()
+	r.eventually(func() bool {
+		hosts, _, err := hostguard.Participants(r.data)
+		return err == nil && len(hosts) == 0
+	})
+	r.stop(syscall.SIGTERM)
 }
 
 // TestAKilledAgentsTailIsFlushedBeforeItsNextSession: every row that the app

@@ -4,22 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/internal/machine"
-	"github.com/carlosframework/regionha/internal/pause"
 	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/stopevidence"
-)
-
-const (
-	// stoppedWithin bounds one pass's wait until nothing runs or holds a file.
-	stoppedWithin = 20 * time.Second
-
-	// lookAgain is the pause between two looks at the machine.
-	lookAgain = 10 * time.Millisecond
 )
 
 // flushedForRelease is logged once for each final flush of a release.
@@ -124,7 +114,7 @@ func (h *host) released(ctx context.Context, c *hostclaim.Claim) (at hostguard.F
 	}
 	left := h.run == nil || h.run.number != c.Holder.Session
 	if !left {
-		if err := h.run.app.Stop(ctx); err != nil {
+		if err := h.run.app.Load().Stop(ctx); err != nil {
 			return at, err
 		}
 		h.agent.crash("stopped")
@@ -178,7 +168,7 @@ func (h *host) releaseLeft(ctx context.Context, held *hostguard.Held, c *hostcla
 // flushReleased waits until nothing but the replicator has the database,
 // brings all of it and of the files to the store, and journals where that ends.
 func (h *host) flushReleased(ctx context.Context, held *hostguard.Held, c *hostclaim.Claim, p producers) (hostguard.Final, error) {
-	if err := h.writersStopped(ctx, p); err != nil {
+	if err := h.writersStopped(ctx, stoppedWithin, p); err != nil {
 		return hostguard.Final{}, err
 	}
 	h.agent.crash("writers-stopped")
@@ -200,41 +190,6 @@ func (h *host) flushReleased(ctx context.Context, held *hostguard.Held, c *hostc
 	return at, nil
 }
 
-// writersStopped waits until the host's cgroup is empty and only the
-// replicator's own descriptors of the database are left on the machine.
-func (h *host) writersStopped(ctx context.Context, p producers) error {
-	return untilStopped(ctx, func(ctx context.Context) error {
-		own, err := p.replicator.Descriptors()
-		if err != nil {
-			return err
-		}
-		h.known = own
-		_, err = h.agent.machine.WritersStopped(ctx, h.name, h.subject(), own)
-		return err
-	})
-}
-
-// subject is what must have stopped, with the files that the session had open.
-func (h *host) subject() stopevidence.Subject {
-	return stopevidence.Subject{Database: h.database(), Known: h.known}
-}
-
-// untilStopped looks at the machine until nothing is held there any more, within
-// a bound.
-func untilStopped(ctx context.Context, look func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, stoppedWithin)
-	defer cancel()
-	for {
-		err := look(ctx)
-		if _, held := errors.AsType[*stopevidence.HeldError](err); !held {
-			return err
-		}
-		if !pause.For(ctx, lookAgain) {
-			return err
-		}
-	}
-}
-
 // collect is the release's last step here: the producers are closed for good, a
 // look without any exception finds nothing, and the receipt says so.
 func (h *host) collect(ctx context.Context, c *hostclaim.Claim, at hostguard.Final) (stopevidence.Receipt, error) {
@@ -243,7 +198,7 @@ func (h *host) collect(ctx context.Context, c *hostclaim.Claim, at hostguard.Fin
 	}
 	h.agent.crash("closed")
 	var seen machine.Seen
-	err := untilStopped(ctx, func(ctx context.Context) (err error) {
+	err := untilStopped(ctx, stoppedWithin, func(ctx context.Context) (err error) {
 		seen, err = h.agent.machine.Collect(ctx, h.name, h.subject())
 		return err
 	})
@@ -273,7 +228,7 @@ func (h *host) closeReleased(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}
-	if err := s.app.Stop(ctx); err != nil {
+	if err := s.app.Load().Stop(ctx); err != nil {
 		return err
 	}
 	if err := s.join(); err != nil {

@@ -306,7 +306,7 @@ func TestASessionThatANewerInstallationOutlivedEndsInOrder(t *testing.T) {
 	first := b.until(served(0)).Holder.Session
 	require.NoError(t, b.guard.BeginFence(t.Context(), first, "op-9"))
 	b.fenced = first
-	require.NoError(t, b.run.app.Stop(t.Context()))
+	require.NoError(t, b.run.app.Load().Stop(t.Context()))
 	b.write(newer)
 	c := b.until(served(first))
 	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]

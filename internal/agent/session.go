@@ -27,11 +27,13 @@ type session struct {
 	files      hostfiles.Target
 
 	producers
-	app *runner.App
+	config runner.Config
+	app    atomic.Pointer[runner.App] // another one once a stop was taken back
 
 	routed time.Time   // since when requests may reach its app; zero: not yet
 	lost   atomic.Bool // a claim named another: nothing more is written
 	cancel context.CancelFunc
+	follow func(*runner.App) // tells when the app changes its state
 	loops  sync.WaitGroup
 	broken chan struct{} // closed when the replicator or the publisher is of no use any more
 	why    error         // set before broken is closed
@@ -52,14 +54,28 @@ func (s *session) check() error {
 	return nil
 }
 
-// run starts the loops that bring what the app writes to the store, and tells
-// when the app changes its state.
+// run starts the loops that bring what the app writes to the store. From then on
+// appChanged is told of every change of the app's state.
 func (s *session) run(ctx context.Context, appChanged func()) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.broken = make(chan struct{})
 	s.loops.Go(func() { s.end(s.replicator.Run(ctx)) })
 	s.loops.Go(func() { s.end(s.publisher.Run(ctx)) })
-	s.loops.Go(func() { s.follow(ctx, appChanged) })
+	s.follow = func(app *runner.App) { s.loops.Go(func() { follow(ctx, app, appChanged) }) }
+	s.follow(s.app.Load())
+}
+
+// start runs the app; again, where a stop of it is taken back.
+func (s *session) start() error {
+	app, err := runner.Start(s.config)
+	if err != nil {
+		return err
+	}
+	s.app.Store(app)
+	if s.follow != nil {
+		s.follow(app)
+	}
+	return nil
 }
 
 func (s *session) end(err error) {
@@ -71,7 +87,7 @@ func (s *session) end(err error) {
 
 // durable waits until the app is ready and its generation has a durable root.
 func (s *session) durable(ctx context.Context) error {
-	if err := s.app.WaitReady(ctx); err != nil {
+	if err := s.app.Load().WaitReady(ctx); err != nil {
 		return err
 	}
 	_, err := s.replicator.Durable(ctx)
@@ -85,12 +101,9 @@ func (s *session) abandon(ctx context.Context) error {
 	return s.halt(ctx)
 }
 
-// finish stops the app, brings everything that it wrote to the store and says
-// where that is.
+// finish brings everything that a session whose app has stopped wrote to the
+// store, says where that is, and closes it.
 func (s *session) finish(ctx context.Context) (hostguard.Final, error) {
-	if err := s.app.Stop(ctx); err != nil {
-		return hostguard.Final{}, err
-	}
 	final, err := s.flush(ctx, s.generation)
 	return final, errors.Join(err, s.halt(ctx))
 }
@@ -121,7 +134,7 @@ func (p producers) close() error { return errors.Join(p.publisher.Close(), p.rep
 // halt stops the app first, so that it never runs without its replicator. Where
 // the app may still live, nothing else is closed: ask again.
 func (s *session) halt(ctx context.Context) error {
-	if err := s.app.Stop(ctx); err != nil {
+	if err := s.app.Load().Stop(ctx); err != nil {
 		return err
 	}
 	closed := s.join()
@@ -144,7 +157,7 @@ func (s *session) join() error {
 // probe asks the app three times in a row and the store once.
 func (s *session) probe(ctx context.Context) error {
 	for range 3 {
-		if err := s.app.Probe(ctx); err != nil {
+		if err := s.app.Load().Probe(ctx); err != nil {
 			return err
 		}
 	}

@@ -51,10 +51,10 @@ func (h *host) finalOf(ctx context.Context, c *hostclaim.Claim, s hostguard.Sess
 		return at, true, nil
 	}
 	if h.tails++; h.tails < tailAttempts && !givesUp(err) {
-		return hostguard.Final{}, false, fmt.Errorf("flush the tail of session %d, attempt %d: %w", c.Holder.Session, h.tails, err)
+		return hostguard.Final{}, false, fmt.Errorf("end session %d, which was left, attempt %d: %w", c.Holder.Session, h.tails, err)
 	}
 	h.tails = 0
-	h.log.Warn("the last session's tail is not flushed; what it may have lost will be declared", "session", c.Holder.Session, "err", err)
+	h.log.Warn("the last session is not ended; what it may have lost will be declared", "session", c.Holder.Session, "err", err)
 	return hostguard.Final{}, false, nil
 }
 
@@ -84,8 +84,10 @@ func givesUp(err error) bool {
 }
 
 // flushTail uploads what a session of this boot wrote before its agent was
-// gone, to that session's own generation.
+// gone, to that session's own generation. It is the session's end only where
+// its writers were seen to have stopped.
 func (h *host) flushTail(ctx context.Context, c *hostclaim.Claim) (at hostguard.Final, err error) {
+	stopped := h.witness(ctx, producers{})
 	err = h.underSession(ctx, c, func(held *hostguard.Held) error {
 		if err := held.Flushable(c.Holder.Generation); err != nil {
 			return err
@@ -97,7 +99,7 @@ func (h *host) flushTail(ctx context.Context, c *hostclaim.Claim) (at hostguard.
 		at, err = left.flush(ctx, c.Holder.Generation)
 		return errors.Join(err, left.close())
 	})
-	return at, err
+	return at, errors.Join(stopped, err)
 }
 
 // underSession runs fn while the installation of the claim's session is held,
@@ -193,12 +195,20 @@ func (h *host) endRun(ctx context.Context, o hostclaim.Observed) error {
 	if err := h.answered(ctx); err != nil {
 		h.log.Warn("ending the session all the same", "err", err)
 	}
-	if err := s.app.Stop(ctx); err != nil {
+	if err := s.app.Load().Stop(ctx); err != nil {
 		return err
 	}
+	return h.endStopped(ctx, o, h.witness(ctx, s.producers))
+}
+
+// endStopped brings all that a session whose app has stopped wrote to the store,
+// and closes it. Its end is recorded unless stopped says that something may write
+// still: then it is left, as if the agent had died here, to [host.settle].
+func (h *host) endStopped(ctx context.Context, o hostclaim.Observed, stopped error) error {
+	s := h.run
 	h.run = nil
 	at, err := s.finish(ctx)
-	if err != nil {
+	if err := errors.Join(stopped, err); err != nil {
 		return err
 	}
 	return h.recordEnd(ctx, o, at)

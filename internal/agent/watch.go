@@ -3,8 +3,12 @@ package agent
 import (
 	"context"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/claimlist"
@@ -16,6 +20,9 @@ const (
 	// pollEvery is how often the region's file is asked what changed.
 	pollEvery = 2 * time.Second
 
+	// parallelLooks bounds the claims that are looked at at once.
+	parallelLooks = 16
+
 	// sweepAgain is the pause after a sweep that failed.
 	sweepAgain = 5 * time.Second
 )
@@ -26,10 +33,11 @@ const retryEvery = 30 * time.Second
 // watch finds the hosts that claims name this box for: those that the region's
 // file says changed, and all of them where it has a hole and on a slow sweep.
 func (a *Agent) watch(ctx context.Context) error {
-	w := regionfile.Watcher{Store: a.control, Region: a.set.Region}
+	w := regionfile.Watcher{Store: a.control, Region: a.set.Region, For: a.self.Box}
 	list := claimlist.Reader{Store: a.control}
 	missed := map[string]bool{} // hosts that could not be looked at, or taken
 	var swept, retried time.Time
+	joined := a.place.joined.Load()
 	for {
 		changed, hole, err := w.Poll(ctx)
 		switch {
@@ -41,9 +49,14 @@ func (a *Agent) watch(ctx context.Context) error {
 			swept = time.Now()
 			if !a.sweepClaims(ctx, &list, missed) {
 				swept = swept.Add(sweepAgain - sweep) // what a hole hides is not seen before a sweep succeeds
+			} else {
+				list.Skip = a.foreign // the first reads every claim
 			}
 		}
 		a.lookAt(ctx, changed, missed)
+		if now := a.place.joined.Load(); now != joined {
+			joined, retried = now, time.Time{} // what it could not take, it may take now
+		}
 		if time.Since(retried) > retryEvery {
 			a.lookAt(ctx, slices.Collect(maps.Keys(missed)), missed)
 			retried = time.Now()
@@ -54,24 +67,50 @@ func (a *Agent) watch(ctx context.Context) error {
 	}
 }
 
-// sweepClaims reads the claims that changed since the last sweep: one LIST, and
-// one GET for each.
+// foreign reports whether a host is none of this box's business: another box
+// publishes it, lately, and nothing of it is here. A claim that names this box
+// all the same is found: who gives it such a host tells it so until it takes part,
+// and a box whose claim names another withholds the host within minutes.
+func (a *Agent) foreign(host string) bool {
+	return !a.has(host) && a.homes.elsewhere(host, time.Now())
+}
+
+// sweepClaims reads the claims that changed since the last sweep, but for those
+// that list skips: one LIST, and one GET for each. What it shows as it was is known again as of now.
 func (a *Agent) sweepClaims(ctx context.Context, list *claimlist.Reader, missed map[string]bool) bool {
-	changed, err := list.Changed(ctx)
-	for _, o := range changed {
+	began := time.Now()
+	err := list.Each(ctx, func(o hostclaim.Observed, _ time.Time) {
+		if _, ok := a.supervised(o.Host); ok {
+			a.claims.Saw(o.Host, behind(o), began)
+		}
 		if !a.concern(o) {
 			missed[o.Host] = true
 		}
+	})
+	if listed := list.Listed(); listed != nil {
+		a.place.listed.Store(&listed)
 	}
 	if err != nil {
 		a.log.Warn("sweep the claims", "err", err)
+		return false
 	}
-	return err == nil
+	a.claims.Listed(list.Listed(), began)
+	a.explain(ctx)
+	return true
 }
 
+// lookAt looks at hosts, several at a time, and says in missed which it could not
+// look at.
 func (a *Agent) lookAt(ctx context.Context, names []string, missed map[string]bool) {
-	for _, name := range names {
-		if a.look(ctx, name) {
+	looked := make([]bool, len(names))
+	var looks errgroup.Group
+	looks.SetLimit(parallelLooks)
+	for i, name := range names {
+		looks.Go(func() error { looked[i] = a.look(ctx, name); return nil })
+	}
+	_ = looks.Wait() // each says whether it did
+	for i, name := range names {
+		if looked[i] {
 			delete(missed, name)
 		} else {
 			missed[name] = true
@@ -93,14 +132,39 @@ func (a *Agent) look(ctx context.Context, name string) bool {
 	return a.concern(o)
 }
 
+// has reports whether a supervisor looks after the host, or something of it lies
+// here.
+func (a *Agent) has(host string) bool {
+	if _, ok := a.supervised(host); ok {
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(a.set.DataDir, "hosts", host))
+	return err == nil
+}
+
+// knows reports whether a supervisor has seen the host's claim as of gen, so that
+// there is no reason to look again.
+func (a *Agent) knows(host string, gen uint64) bool {
+	h, ok := a.supervised(host)
+	if !ok {
+		return false
+	}
+	s := h.shown.Load()
+	return s != nil && s.claim != nil && s.claim.Gen >= gen
+}
+
 // concern gives a host that the claim names this box for to a supervisor; false
 // where it cannot have one.
 func (a *Agent) concern(o hostclaim.Observed) bool {
-	if a.poke(o.Host) {
+	if o.Claim != nil && a.knows(o.Host, o.Claim.Gen) || a.poke(o.Host) {
 		return true
 	}
-	if !names(o.Claim, a.self.Box) {
+	switch {
+	case !names(o.Claim, a.self.Box):
 		return true
+	case !a.mayTake(o.Host):
+		a.log.Info("a claim names this box, which may not take it yet", "host", o.Host)
+		return false
 	}
 	if _, err := a.supervisor(o.Host); err != nil {
 		a.log.Error("a claim names this box for a host that it cannot take", "host", o.Host, "err", err)
@@ -111,7 +175,3 @@ func (a *Agent) concern(o hostclaim.Observed) bool {
 
 // changed tells others, without waiting, that a claim moved.
 func (a *Agent) changed(_ context.Context, c *hostclaim.Claim) { a.hints.Send(hintOf(c)) }
-
-func (a *Agent) bump(ctx context.Context, hosts ...string) error {
-	return regionfile.Bump(ctx, a.control, a.set.Region, hosts...)
-}

@@ -24,13 +24,14 @@ const (
 	Gate             Subject = "gate"              // the region may not have a second box yet
 	Unexplained      Subject = "unexplained"       // a row that no claim explains
 	Conflict         Subject = "conflict"          // two boxes claim one name under one stamp
+	Held             Subject = "held"              // a stranger has a host's database open: its session cannot end
 	Clock            Subject = "clock"             // this process's clock is off from the store's
 	Store            Subject = "store"             // the store fails
 )
 
 // Subjects lists all of them, for the documents.
 func Subjects() []Subject {
-	return []Subject{AwaitingEvidence, Unplaced, Stuck, Recorder, Volume, Queue, Cloud, Enrollment, Gate, Unexplained, Conflict, Clock, Store}
+	return []Subject{AwaitingEvidence, Unplaced, Stuck, Recorder, Volume, Queue, Cloud, Enrollment, Gate, Unexplained, Conflict, Held, Clock, Store}
 }
 
 const (

@@ -1,5 +1,9 @@
 // Package claimlist finds the claims that changed: one LIST of all of them, and
 // one GET of each whose version is new.
+//
+// It holds no claim: of each it remembers the version that it has read, and each
+// one that changed is handed over as soon as it is there. So a deployment with
+// many hosts costs the names of its hosts, and a page of a listing.
 package claimlist
 
 import (
@@ -8,6 +12,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,58 +23,111 @@ import (
 const (
 	prefix   = "control/hosts/"
 	parallel = 16
+
+	// maxFailed bounds the errors that are told of one pass: of a store that
+	// fails, a few say it all.
+	maxFailed = 16
 )
 
 // Reader remembers the version of each claim that it has read. It is for one
 // goroutine.
 type Reader struct {
 	Store objstore.Store
+	Skip  func(host string) bool // claims whose change is of no use now: they are asked of again at the next call; nil: none
 
-	seen map[string]string // etag by host
+	seen   map[string]string // etag by host
+	listed map[string]string // etag by host, as of the last complete listing
 }
 
-// Changed returns the claims whose version is new since the last call. It costs
-// one LIST, and one GET for each. A claim that cannot be read is part of the
-// error, hides no other, and is read again at the next call; a listing that
-// failed returns nothing. Every Observed has a claim.
+// Listed is the version of every claim that the last complete listing showed, by
+// host, read or not; nil before one. The caller changes nothing in it.
+func (r *Reader) Listed() map[string]string { return r.listed }
+
+// Changed returns the claims whose version is new since the last call. For whom
+// they need not all be there at once, [Reader.Each] is the same.
 func (r *Reader) Changed(ctx context.Context) ([]hostclaim.Observed, error) {
-	listed := map[string]string{}
-	for info, err := range r.Store.List(ctx, prefix) {
+	var changed []hostclaim.Observed
+	err := r.Each(ctx, func(o hostclaim.Observed, _ time.Time) { changed = append(changed, o) })
+	return changed, err
+}
+
+// Each tells visit of every claim whose version is new since the last call, with
+// the store's time of that version, in no order and one at a time. It costs one
+// LIST, and one GET for each. A claim that cannot be read is part of the error,
+// hides no other, and is read again at the next call; so is what follows in a
+// listing that failed. Every Observed has a claim.
+func (r *Reader) Each(ctx context.Context, visit func(o hostclaim.Observed, changed time.Time)) error {
+	p := pass{Reader: r, visit: visit, seen: make(map[string]string, len(r.seen)), listed: make(map[string]string, len(r.seen))}
+	p.group.SetLimit(parallel)
+	err := p.list(ctx)
+	_ = p.group.Wait() // the errors are in failed
+	if err == nil {
+		r.listed = p.listed
+	} else {
+		for host, etag := range r.seen { // what was not listed is as it was
+			if _, listed := p.seen[host]; !listed {
+				p.seen[host] = etag
+			}
+		}
+		p.failed = append(p.failed, fmt.Errorf("list the claims: %w", err))
+	}
+	r.seen = p.seen
+	return errors.Join(p.failed...)
+}
+
+// pass is one call of [Reader.Each].
+type pass struct {
+	*Reader
+	visit  func(hostclaim.Observed, time.Time)
+	group  errgroup.Group
+	listed map[string]string
+
+	mu     sync.Mutex
+	seen   map[string]string // what r.seen will be
+	failed []error
+}
+
+func (p *pass) list(ctx context.Context) error {
+	for info, err := range p.Store.List(ctx, prefix) {
 		if err != nil {
-			return nil, fmt.Errorf("list the claims: %w", err)
+			return err
 		}
 		host, ok := strings.CutSuffix(strings.TrimPrefix(info.Key, prefix), ".json")
-		if ok && hostclaim.CheckHost(host) == nil {
-			listed[host] = info.ETag
-		}
-	}
-	var mu sync.Mutex
-	var changed []hostclaim.Observed
-	var failed []error
-	seen := make(map[string]string, len(listed))
-	var group errgroup.Group
-	group.SetLimit(parallel)
-	for host, etag := range listed {
-		if r.seen[host] == etag {
-			seen[host] = etag
+		if !ok || hostclaim.CheckHost(host) != nil {
 			continue
 		}
-		group.Go(func() error {
-			o, err := hostclaim.Read(ctx, r.Store, host)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = append(failed, err)
-				return nil
-			}
-			if o.Claim == nil {
-				return nil // it went since it was listed
-			}
-			changed, seen[host] = append(changed, o), o.ETag
-			return nil
-		})
+		p.listed[host] = info.ETag
+		if p.Reader.seen[host] == info.ETag {
+			p.saw(host, info.ETag)
+			continue
+		}
+		if p.Skip != nil && p.Skip(host) {
+			p.saw(host, "") // it is there, and was not read
+			continue
+		}
+		p.group.Go(func() error { p.read(ctx, host, info.ModTime); return nil })
 	}
-	_ = group.Wait() // the errors are in failed
-	r.seen = seen
-	return changed, errors.Join(failed...)
+	return nil
+}
+
+func (p *pass) saw(host, etag string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[host] = etag
+}
+
+func (p *pass) read(ctx context.Context, host string, changed time.Time) {
+	o, err := hostclaim.Read(ctx, p.Store, host)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err != nil && len(p.failed) < maxFailed:
+		p.failed = append(p.failed, err)
+		fallthrough
+	case err != nil:
+		p.seen[host] = "" // it is there, and is read again
+	case o.Claim != nil: // else it went since it was listed
+		p.seen[host] = o.ETag
+		p.visit(o, changed)
+	}
 }

@@ -90,3 +90,20 @@ type vanished struct{ *memstore.Store }
 func (vanished) Get(context.Context, string) (objstore.Object, error) {
 	return objstore.Object{}, objstore.ErrNotFound
 }
+
+func TestAClaimThatIsSkippedIsReadOnceItIsOfUse(t *testing.T) {
+	s := memstore.New()
+	create(t, s, "a.example")
+	create(t, s, "b.example")
+	skips := true
+	r := claimlist.Reader{Store: s, Skip: func(host string) bool { return skips && host == "b.example" }}
+	list, err := r.Changed(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.example"}, hosts(list))
+	require.Equal(t, 1, s.Requests()[memstore.OpGet])
+	require.Len(t, r.Listed(), 2)
+	skips = false
+	list, err = r.Changed(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b.example"}, hosts(list))
+}

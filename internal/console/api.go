@@ -25,7 +25,9 @@ const maxBody = 256 << 10
 //	GET  /api/v1/hosts               the hosts, each with what is going on
 //	POST /api/v1/hosts               a NewHost: creates it, answers 202 and a Creation
 //	GET  /api/v1/hosts/{host}        one host, with its claim and its record
-//	GET  /api/v1/boxes               the boxes
+//	GET  /api/v1/regions             the regions
+//	GET  /api/v1/boxes               the boxes, and the machines that wait to be enrolled
+//	GET  /api/v1/boxes/{box}         one of them
 //	POST /api/v1/boxes/{box}/enroll  an Enrollment
 //	GET  /healthz
 //
@@ -52,6 +54,12 @@ func (a *API) Handler() http.Handler {
 	})
 	api.HandleFunc("GET /api/v1/boxes", func(w http.ResponseWriter, r *http.Request) {
 		a.answer(w, http.StatusOK)(a.Console.Boxes(r.Context()))
+	})
+	api.HandleFunc("GET /api/v1/boxes/{box}", func(w http.ResponseWriter, r *http.Request) {
+		a.answer(w, http.StatusOK)(a.Console.Box(r.Context(), r.PathValue("box")))
+	})
+	api.HandleFunc("GET /api/v1/regions", func(w http.ResponseWriter, r *http.Request) {
+		a.answer(w, http.StatusOK)(a.Console.Regions(r.Context()))
 	})
 	api.HandleFunc("POST /api/v1/boxes/{box}/enroll", a.enroll)
 	mux := http.NewServeMux()

@@ -61,6 +61,12 @@ func TestTheAPIDoesWhatTheCommandsDo(t *testing.T) {
 	w = call{method: "GET", path: "/api/v1/boxes"}.do(h)
 	require.Contains(t, w.Body.String(), `"instance": "i-0001"`)
 	d.identify(t, "box-2", "i-0002")
+	w = call{method: "GET", path: "/api/v1/boxes/box-2"}.do(h)
+	require.Equal(t, 200, w.Code)
+	require.Contains(t, w.Body.String(), `"state": "waiting"`)
+	w = call{method: "GET", path: "/api/v1/regions"}.do(h)
+	require.Equal(t, 200, w.Code)
+	require.Contains(t, w.Body.String(), `"aws_region": "eu-west-1"`)
 	w = call{method: "POST", path: "/api/v1/boxes/box-2/enroll", body: `{"region":"ie","instance_id":"i-0002"}`}.do(h)
 	require.Equal(t, 200, w.Code, w.Body)
 	w = call{method: "GET", path: "/healthz"}.do(h)
@@ -76,6 +82,7 @@ func TestTheAPIRefusesWithWhatWhyAndWhatNext(t *testing.T) {
 		want []string
 	}{
 		{"no such host", call{method: "GET", path: "/api/v1/hosts/none.example"}, 404, []string{`"why": "there is none`, `"next": "see the hosts`}},
+		{"no such box", call{method: "GET", path: "/api/v1/boxes/box-9"}, 404, []string{"it is not in the roster"}},
 		{"bad host", call{method: "GET", path: "/api/v1/hosts/No"}, 400, []string{"bad host name"}},
 		{"bad field", call{method: "POST", path: "/api/v1/hosts", body: strings.Replace(host, "/bin/notes", "notes", 1)}, 400, []string{"command[0]"}},
 		{"unknown member", call{method: "POST", path: "/api/v1/hosts", body: strings.Replace(host, `{`, `{"surprise":1,`, 1)}, 400, []string{"surprise"}},

@@ -84,33 +84,6 @@ func published(claim *hostclaim.Claim) bool {
 	return len(a) > 0 && a[len(a)-1].Published
 }
 
-// CancelOverdue cancels every create that its box did not take in time, and
-// returns their hosts. A claim that cannot be read is an error, after the
-// others were looked at.
-func (c *Console) CancelOverdue(ctx context.Context) ([]string, error) {
-	claims, err := c.claims(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var hosts []string
-	var errs []error
-	for _, look := range claims {
-		if look.err != nil {
-			errs = append(errs, look.err)
-			continue
-		}
-		if !overdue(look.Claim, c.now()) {
-			continue
-		}
-		if _, err := c.cancelOverdue(ctx, look.Observed); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		hosts = append(hosts, look.Host)
-	}
-	return hosts, errors.Join(errs...)
-}
-
 // pause waits, unless ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)

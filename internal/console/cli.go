@@ -21,13 +21,21 @@ type commands struct {
 
 	Init initCommand `cmd:"" help:"Make the keys, the roster and the settings of a new deployment."`
 	Box  struct {
-		Enroll      enrollCommand      `cmd:"" help:"Bind a box's name to the machine that proved to be it."`
-		List        boxListCommand     `cmd:"" help:"List the boxes, with what each is doing."`
-		Drain       boxDrainCommand    `cmd:"" help:"Have workers move every host off a box, with nothing lost."`
-		Undrain     undrainCommand     `cmd:"" help:"Let a box be chosen again."`
-		DeclareLost declareLostCommand `cmd:"" help:"Declare a box lost that no cloud will report terminated; its hosts move."`
-		Discharge   dischargeCommand   `cmd:"" help:"State that the disks of a box that is gone are destroyed."`
+		Enroll      enrollCommand          `cmd:"" help:"Bind a box's name to the machine that proved to be it."`
+		List        boxListCommand         `cmd:"" help:"List the boxes with what each is doing, and the machines that wait to be enrolled."`
+		Show        boxShowCommand         `cmd:"" help:"Say all that is known of one box."`
+		Drain       boxDrainCommand        `cmd:"" help:"Have workers move every host off a box, with nothing lost."`
+		Undrain     undrainCommand         `cmd:"" help:"Let a box be chosen again."`
+		DeclareLost declareLostCommand     `cmd:"" help:"Declare a box lost that no cloud will report terminated; its hosts move."`
+		Discharge   dischargeCommand       `cmd:"" help:"State that the disks of a box that is gone are destroyed."`
+		Retire      retireCommand          `cmd:"" help:"End the entry of a box that is gone, for ever."`
+		Readmit     readmitCommand         `cmd:"" help:"Enroll the machine of a retired box anew, under another name."`
+		Require     requireProtocolCommand `cmd:"" name:"require-protocol" help:"Refuse acting to builds that speak an older protocol, for ever."`
 	} `cmd:"" help:"The machines."`
+	Region struct {
+		List regionListCommand `cmd:"" help:"List the regions, with the group that launches the boxes of each."`
+		Set  regionSetCommand  `cmd:"" help:"Add a region, or change its Auto Scaling group."`
+	} `cmd:"" help:"The places where machines run."`
 	Host struct {
 		Create   createCommand    `cmd:"" help:"Create a host: an app under a hostname, on a box that is chosen now."`
 		List     hostListCommand  `cmd:"" help:"List the hosts, with what is going on with each."`
@@ -117,6 +125,20 @@ func (s *session) openToWrite(ctx context.Context, d config.Deployment) (*Consol
 		return nil, err
 	}
 	return c, storetest.Guard(ctx, c.Store)
+}
+
+// openToSign is a console that may change the roster with the key of a file.
+func (s *session) openToSign(ctx context.Context, d config.Deployment, keyFile string) (*Console, error) {
+	private, err := config.LoadPrivateKey(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.openToWrite(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	c.Private = private
+	return c, nil
 }
 
 // say prints one line of progress.

@@ -12,12 +12,10 @@ import (
 )
 
 type initCommand struct {
-	Control   string `help:"Store URL of the control bucket." placeholder:"URL" required:""`
-	Data      string `help:"Store URL of the region's data bucket." placeholder:"URL" required:"" env:"-"`
-	Region    string `help:"Placement code of the first region, such as ie." placeholder:"CODE" required:""`
-	Account   string `help:"The cloud account that its boxes run in: 12 digits." placeholder:"ID" required:"" env:"-"`
-	AWSRegion string `name:"aws-region" help:"The cloud region that it is, such as eu-west-1." placeholder:"NAME" required:"" env:"-"`
-	Out       string `help:"New directory for the keys and settings." placeholder:"DIR" required:"" env:"-"`
+	Control string `help:"Store URL of the control bucket." placeholder:"URL" required:""`
+	Region  string `help:"Placement code of the first region, such as ie." placeholder:"CODE" required:""`
+	place
+	Out string `help:"New directory for the keys and settings." placeholder:"DIR" required:"" env:"-"`
 }
 
 // Run makes the deployment and says what comes next.
@@ -33,8 +31,7 @@ func (cmd *initCommand) Run(ctx context.Context, s *session) error {
 	if _, _, err := s.Open(ctx, cmd.Data); err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
-	d := Deployment{Control: cmd.Control, Bucket: bucket, Region: cmd.Region, Out: out,
-		Place: roster.Region{Account: cmd.Account, AWSRegion: cmd.AWSRegion, Data: cmd.Data}}
+	d := Deployment{Control: cmd.Control, Bucket: bucket, Region: cmd.Region, Out: out, Place: cmd.region()}
 	if err := Init(ctx, store, d); err != nil {
 		return err
 	}
@@ -106,15 +103,10 @@ type enrollCommand struct {
 
 // Run enrolls the box and says what it is now.
 func (cmd *enrollCommand) Run(ctx context.Context, s *session) error {
-	private, err := config.LoadPrivateKey(cmd.RosterPrivateKey)
+	c, err := s.openToSign(ctx, cmd.Deployment, cmd.RosterPrivateKey)
 	if err != nil {
 		return err
 	}
-	c, err := s.openToWrite(ctx, cmd.Deployment)
-	if err != nil {
-		return err
-	}
-	c.Private = private
 	if c.Certs, err = cmd.Certs(s.log); err != nil {
 		return err
 	}
@@ -131,22 +123,4 @@ func (cmd *enrollCommand) Run(ctx context.Context, s *session) error {
 	fmt.Fprintf(s.Stdout, "box %s is enrolled in region %s, pool %s, as instance %s (enrollment %s)\n",
 		box.Ref, box.Region, box.Pool, box.Cloud.InstanceID, box.Enrollment)
 	return nil
-}
-
-type boxListCommand struct {
-	config.Deployment
-	output
-}
-
-// Run prints the boxes.
-func (cmd *boxListCommand) Run(ctx context.Context, s *session) error {
-	c, err := s.open(ctx, cmd.Deployment)
-	if err != nil {
-		return err
-	}
-	boxes, err := c.Boxes(ctx)
-	if err != nil {
-		return err
-	}
-	return show(s.Stdout, cmd.output, boxes, printBoxes)
 }

@@ -36,15 +36,10 @@ A box that is declared lost twice is declared lost once: the first declaration s
 
 // Run declares the box lost and says what comes next.
 func (cmd *declareLostCommand) Run(ctx context.Context, s *session) error {
-	private, err := config.LoadPrivateKey(cmd.RosterPrivateKey)
+	c, err := s.openToSign(ctx, cmd.Deployment, cmd.RosterPrivateKey)
 	if err != nil {
 		return err
 	}
-	c, err := s.openToWrite(ctx, cmd.Deployment)
-	if err != nil {
-		return err
-	}
-	c.Private = private
 	confirmation, err := s.confirm(ctx, c, cmd.statement, "declare it lost")
 	if err != nil {
 		return err

@@ -3,9 +3,12 @@ package console
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/config"
+	"github.com/carlosframework/regionha/internal/hint"
 )
 
 // moving is what the commands that move one host have in common.
@@ -61,31 +64,22 @@ func (cmd *moving) run(ctx context.Context, s *session, begin func(*Console) (Mo
 	return nil
 }
 
-// draining is what the commands that change a box's entry have in common.
-type draining struct {
+// signing is what the commands that change a box's entry have in common.
+type signing struct {
 	config.Deployment
 	Box              string `arg:"" help:"The box's reference."`
 	RosterPrivateKey string `help:"File of the key that signs the roster." placeholder:"FILE" required:""`
 }
 
-// open is a console that may sign the roster.
-func (cmd *draining) open(ctx context.Context, s *session) (*Console, error) {
-	private, err := config.LoadPrivateKey(cmd.RosterPrivateKey)
-	if err != nil {
-		return nil, err
-	}
-	c, err := s.openToWrite(ctx, cmd.Deployment)
-	if err != nil {
-		return nil, err
-	}
-	c.Private = private
-	return c, nil
+func (cmd *signing) open(ctx context.Context, s *session) (*Console, error) {
+	return s.openToSign(ctx, cmd.Deployment, cmd.RosterPrivateKey)
 }
 
 type boxDrainCommand struct {
-	draining
-	Wait    bool          `help:"Wait until the box has no host." env:"-"`
-	Timeout time.Duration `help:"How long --wait waits; the box drains on (${default})." placeholder:"TIME" default:"2h" env:"-"`
+	signing
+	SecretFile string        `help:"File that holds the deployment's secret; with it the workers are told at once." placeholder:"FILE"`
+	Wait       bool          `help:"Wait until the box has no host." env:"-"`
+	Timeout    time.Duration `help:"How long --wait waits; the box drains on (${default})." placeholder:"TIME" default:"2h" env:"-"`
 }
 
 // Help says what the command does that its name does not.
@@ -99,6 +93,13 @@ func (cmd *boxDrainCommand) Run(ctx context.Context, s *session) error {
 	c, err := cmd.open(ctx, s)
 	if err != nil {
 		return err
+	}
+	if cmd.SecretFile != "" {
+		secret, err := boxauth.LoadSecret(cmd.SecretFile, s.log)
+		if err != nil {
+			return err
+		}
+		c.Hint = post(secret, s.log)
 	}
 	began := c.now()
 	if err := c.DrainBox(ctx, cmd.Box); err != nil {
@@ -116,7 +117,18 @@ func (cmd *boxDrainCommand) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-type undrainCommand struct{ draining }
+// post brings hints that are signed with the deployment's secret.
+func post(secret boxauth.Secret, log *slog.Logger) func(context.Context, hint.Hint, []string) {
+	return func(ctx context.Context, h hint.Hint, addrs []string) {
+		sender := hint.NewSender(hint.Sender{Secret: secret, Log: log, Peers: func([]string) []string { return addrs }})
+		sender.Send(hint.Outgoing{Hint: h})
+		ctx, end := context.WithCancel(ctx)
+		end()               // what is queued is sent all the same,
+		_ = sender.Run(ctx) // and what cannot be brought is logged
+	}
+}
+
+type undrainCommand struct{ signing }
 
 // Run lets the box be chosen again.
 func (cmd *undrainCommand) Run(ctx context.Context, s *session) error {

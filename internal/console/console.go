@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/roster"
 )
@@ -23,6 +24,10 @@ type Console struct {
 	SecretFP string                       // the deployment's secret, by fingerprint; only creating needs it
 	By       string                       // who acts, as claims say it; "console" if empty
 	Now      func() time.Time             // time.Now if nil
+
+	// Hint brings a hint to internal addresses, and may take a few seconds; nil:
+	// whom it concerns finds out later.
+	Hint func(ctx context.Context, h hint.Hint, addrs []string)
 }
 
 // ErrNone: what was asked for is not there, as a completed read said.

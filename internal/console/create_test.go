@@ -257,23 +257,6 @@ func TestAwaitNoticesThatItsCreateIsGone(t *testing.T) {
 	require.ErrorContains(t, d.Await(t.Context(), creation, time.Minute, func(string) {}), "cancelled meanwhile")
 }
 
-func TestOnlyOverdueCreatesAreCancelled(t *testing.T) {
-	d := deploy(t)
-	_, err := d.Create(t.Context(), wanted())
-	require.NoError(t, err)
-	d.clock = d.clock.Add(console.CreateDeadline)
-	hosts, err := d.CancelOverdue(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, hosts, "exactly at the deadline it may still complete")
-	_, err = d.mem.Put(t.Context(), hostclaim.Key("broken.example"), []byte("{}"), objstore.IfAbsent())
-	require.NoError(t, err)
-	d.clock = d.clock.Add(time.Second)
-	hosts, err = d.CancelOverdue(t.Context())
-	require.ErrorIs(t, err, hostclaim.ErrMalformed)
-	require.Equal(t, []string{"notes.example"}, hosts, "a broken claim hides no other")
-	require.Equal(t, hostclaim.Free, d.claim(t).Op.Kind)
-}
-
 func claimAfter(t *testing.T, d *deployment, transition hostclaim.Transition) (hostclaim.Observed, error) {
 	t.Helper()
 	o, err := hostclaim.Read(t.Context(), d.mem, "notes.example")

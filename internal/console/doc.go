@@ -2,8 +2,10 @@
 // the commands of cmd/console and a JSON API over the same functions.
 //
 // A [Console] looks at one deployment and asks for changes. It enrolls boxes
-// that proved who they are, declares boxes lost, creates hosts on a box that it
-// chooses once, and says in words what is going on with each host.
+// that proved who they are, declares them lost, retires and readmits them,
+// creates hosts on a box that it chooses once, and says in words what is going
+// on with each host. An [Enroller] enrolls, without a person, the boxes that a
+// worker confirmed.
 //
 // # Guarantees
 //
@@ -17,7 +19,11 @@
 //
 // A box is quarantined before it is declared lost, and both only after its
 // reference was typed out. Whatever stops the console between the two, the same
-// command again finishes.
+// command again finishes. It is retired only where it was read terminated or
+// declared lost and no claim that names it is left.
+//
+// Nobody is enrolled by what the box alone says: an operator names the instance,
+// or a worker's confirmation holds by the very roster that is written.
 //
 // A change whose outcome stayed unknown is looked at again, and tried again on
 // what is there now, which also makes the lost one impossible, before an answer

@@ -10,7 +10,9 @@ import (
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/claimlist"
+	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/regionfile"
+	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/roster"
 )
 
@@ -25,6 +27,7 @@ func (c *Console) DrainBox(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
+	c.hintWorkers(ctx, box)
 	claims, err := c.claims(ctx)
 	if err != nil {
 		return fmt.Errorf("box %q drains; workers find its hosts on their sweep: %w", ref, err)
@@ -37,6 +40,26 @@ func (c *Console) DrainBox(ctx context.Context, ref string) error {
 	}
 	_ = regionfile.Bump(ctx, c.Store, box.Region, hosts...) // workers find them on their sweep too
 	return nil
+}
+
+// hintWorkers has the workers of a box's region look at it now. They do on their
+// sweep too, so what fails here is nobody's error.
+func (c *Console) hintWorkers(ctx context.Context, box roster.Box) {
+	if c.Hint == nil {
+		return
+	}
+	reader := placement.Reader{Store: c.Store}
+	edges, err := reader.Read(ctx)
+	if err != nil {
+		return
+	}
+	var addrs []string
+	for _, f := range edges.Files {
+		if e := f.Edges; e.Region == box.Region && e.Internal != "" && slices.Contains(e.Capabilities, placement.CapabilityWorker) && f.Fresh(c.now()) == nil {
+			addrs = append(addrs, e.Internal)
+		}
+	}
+	c.Hint(ctx, hint.Hint{V: 1, Box: box.Ref}, addrs)
 }
 
 // UndrainBox lets a box be chosen again. What was moved off it stays where it

@@ -62,7 +62,7 @@ func (c *Console) enroll(ctx context.Context, e Enrollment, identity []byte) (ro
 			found = held
 			return errThere
 		}
-		if err := r.Enroll(evidence, e.Region, e.Pool, id, now); err != nil {
+		if err := r.Enroll(evidence, roster.OperatorsWord{}, e.Region, e.Pool, id, now); err != nil {
 			return err
 		}
 		found, _ = r.Box(e.Ref)

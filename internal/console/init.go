@@ -45,6 +45,19 @@ func (d Deployment) check() error {
 			return fmt.Errorf("%s: got %q, want %s", f.name, f.got, f.want)
 		}
 	}
+	return checkGroup(d.Place)
+}
+
+// checkGroup holds the Auto Scaling group of a region to its account and cloud
+// region. A region may have none.
+func checkGroup(r roster.Region) error {
+	if r.GroupName == "" && r.GroupARN == "" {
+		return nil
+	}
+	start, end := fmt.Sprintf(":autoscaling:%s:%s:autoScalingGroup:", r.AWSRegion, r.Account), ":autoScalingGroupName/"+r.GroupName
+	if r.GroupName == "" || !strings.HasPrefix(r.GroupARN, "arn:aws") || !strings.Contains(r.GroupARN, start) || !strings.HasSuffix(r.GroupARN, end) {
+		return fmt.Errorf("--group-arn: got %q, want arn:aws%s...%s", r.GroupARN, start, end)
+	}
 	return nil
 }
 

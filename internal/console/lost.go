@@ -28,18 +28,6 @@ type Destruction struct {
 	Confirm string // the reference, typed out
 }
 
-// Box looks at one box. One that is not enrolled is [ErrNone].
-func (c *Console) Box(ctx context.Context, ref string) (Box, error) {
-	v, err := c.view(ctx)
-	if err != nil {
-		return Box{}, err
-	}
-	if _, ok := v.Box(ref); !ok {
-		return Box{}, notEnrolled(ref)
-	}
-	return v.box(ref), nil
-}
-
 func notEnrolled(ref string) error {
 	return &Refusal{What: fmt.Sprintf("box %q was not looked up", ref), Err: fmt.Errorf("%w: it is not in the roster", ErrNone),
 		Next: "see the boxes with: console box list"}

@@ -60,18 +60,6 @@ func table(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-func printBoxes(w io.Writer, boxes []Box) error {
-	if len(boxes) == 0 {
-		_, err := fmt.Fprintln(w, "No box is enrolled. Start an agent, then: console box enroll NAME --instance-id ID")
-		return err
-	}
-	rows := [][]string{{"BOX", "REGION", "POOL", "STATE", "INSTANCE", "HOSTS", "STATUS"}}
-	for _, b := range boxes {
-		rows = append(rows, []string{b.Ref, b.Region, b.Pool, string(b.State), b.Instance, fmt.Sprint(b.Hosts), b.Status})
-	}
-	return table(w, rows)
-}
-
 func printHosts(w io.Writer, hosts []Host) error {
 	if len(hosts) == 0 {
 		_, err := fmt.Fprintln(w, "There is no host. Create one with: console host create NAME")

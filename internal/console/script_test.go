@@ -119,7 +119,8 @@ var unstable = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
-	{regexp.MustCompile(`\b[A-Za-z0-9+/]{43}=`), "KEY"},
+	{regexp.MustCompile(`[A-Za-z0-9+/]{43}=`), "KEY"},
+	{regexp.MustCompile(`\b\ds ago\b`), "Ns ago"},
 	{regexp.MustCompile(` +\n`), "\n"},
 }
 

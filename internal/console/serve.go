@@ -4,33 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/carlosframework/regionha/internal/admin"
+	"github.com/carlosframework/regionha/internal/alert"
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/config"
 )
 
-const (
-	// recoveryPace is how often the server looks for creates that are overdue.
-	recoveryPace = time.Minute
-
-	// minToken is the shortest token, in bytes.
-	minToken = 16
-)
+// minToken is the shortest token, in bytes.
+const minToken = 16
 
 type serveCommand struct {
 	config.Deployment
 	config.SecretFile
 	config.Admin
-	RosterPrivateKey string `help:"File of the key that signs the roster; without it no box can be enrolled here." placeholder:"FILE"`
+	RosterPrivateKey string `help:"File of the key that signs the roster; without it no box is enrolled here, by a person or without one." placeholder:"FILE"`
 	Listen           string `help:"Address of the API. Beyond loopback it needs --token-file (${default})." placeholder:"ADDR" default:"127.0.0.1:7480"`
 	TokenFile        string `help:"File of the bearer token that every request must carry." placeholder:"FILE"`
 }
@@ -50,7 +46,9 @@ func (cmd *serveCommand) Run(ctx context.Context, s *session) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer listener.Close()
-	operator, err := admin.Listen(admin.Config{Addr: cmd.Admin.Admin, Log: s.log})
+	alerts, metrics := alert.New(s.log), prometheus.NewRegistry()
+	metrics.MustRegister(alerts.Metrics())
+	operator, err := admin.Listen(admin.Config{Addr: cmd.Admin.Admin, Registry: metrics, Log: s.log})
 	if err != nil {
 		return err
 	}
@@ -59,7 +57,14 @@ func (cmd *serveCommand) Run(ctx context.Context, s *session) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return operator.Serve(ctx) })
 	group.Go(func() error { return serve(ctx, listener, api.Handler()) })
-	group.Go(func() error { return c.recover(ctx, s.log) })
+	recovery := &Recovery{Console: c, Log: s.log}
+	group.Go(func() error { return recovery.Run(ctx) })
+	if c.Private != nil {
+		enroller := &Enroller{Console: c, Alerts: alerts, Log: s.log}
+		group.Go(func() error { return enroller.Run(ctx) })
+	} else {
+		s.log.Warn("no box is enrolled here: there is no --roster-private-key")
+	}
 	return group.Wait()
 }
 
@@ -129,20 +134,4 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		return err
 	}
 	return nil
-}
-
-// recover cancels creates that are overdue, until ctx ends.
-func (c *Console) recover(ctx context.Context, log *slog.Logger) error {
-	for {
-		hosts, err := c.CancelOverdue(ctx)
-		for _, host := range hosts {
-			log.Warn("a create was cancelled: its box did not take the host in time", "host", host)
-		}
-		if err != nil && ctx.Err() == nil {
-			log.Warn("looking for overdue creates", "err", err)
-		}
-		if !pause(ctx, recoveryPace) {
-			return nil
-		}
-	}
 }

@@ -34,12 +34,17 @@ func (c *Console) view(ctx context.Context) (view, error) {
 	}
 	v := view{Look: look, lost: map[string]survey.Fence{}}
 	for _, ref := range slices.Sorted(maps.Keys(v.Boxes)) {
-		if box := v.Boxes[ref]; box.State == roster.Quarantined {
-			e, _, err := c.fences().Declared(ctx, box.Enrollment)
-			v.lost[ref] = survey.Fence{At: e.ObservedAt(), Err: err}
+		if v.Boxes[ref].State == roster.Quarantined {
+			v.lost[ref] = c.declared(ctx, v.Boxes[ref])
 		}
 	}
 	return v, nil
+}
+
+// declared reads the declaration about a box.
+func (c *Console) declared(ctx context.Context, box roster.Box) survey.Fence {
+	e, _, err := c.fences().Declared(ctx, box.Enrollment)
+	return survey.Fence{At: e.ObservedAt(), Err: err}
 }
 
 // fences reads evidence of either kind.
@@ -60,7 +65,7 @@ type Box struct {
 	Ref        string       `json:"ref"`
 	Region     string       `json:"region"`
 	Pool       string       `json:"pool"`
-	State      roster.State `json:"state"`
+	State      roster.State `json:"state"` // or [Waiting]
 	Draining   bool         `json:"draining"`
 	Enrollment string       `json:"enrollment"`
 	EnrolledAt time.Time    `json:"enrolled_at"`
@@ -71,7 +76,10 @@ type Box struct {
 	DeclaredAt   time.Time `json:"declared_at,omitzero"`   // when an operator declared it lost
 	HeardAt      time.Time `json:"heard_at,omitzero"`      // when the store took its last edges file
 	Address      string    `json:"address,omitempty"`      // of its ingress
+	Protocol     int       `json:"protocol"`               // what its build speaks, as it says
 	Hosts        int       `json:"hosts"`
+	ReadmittedAs string    `json:"readmitted_as"`
+	Next         string    `json:"next"` // the command that a person may give now
 
 	silent bool // no edges file that still speaks for it
 }
@@ -82,11 +90,11 @@ func (v view) box(ref string) Box {
 	b := Box{
 		Ref: ref, Region: entry.Region, Pool: entry.Pool, State: entry.State, Draining: entry.Draining,
 		Enrollment: entry.Enrollment, EnrolledAt: entry.EnrolledAt, Instance: entry.Cloud.InstanceID,
-		TerminatedAt: v.Fences[ref].At, DeclaredAt: v.lost[ref].At, silent: true,
+		TerminatedAt: v.Fences[ref].At, DeclaredAt: v.lost[ref].At, ReadmittedAs: entry.ReadmittedAs, silent: true,
 	}
 	worker := false
 	if file, ok := v.Edges.File(ref); ok {
-		b.HeardAt, b.Address, b.Hosts = file.ModTime, file.Edges.Address, len(file.Edges.Hosts)
+		b.HeardAt, b.Address, b.Hosts, b.Protocol = file.ModTime, file.Edges.Address, len(file.Edges.Hosts), file.Edges.Protocol
 		b.silent = file.Fresh(v.At) != nil
 		worker = !slices.Contains(file.Edges.Capabilities, placement.CapabilityRegionHA)
 	}
@@ -99,6 +107,8 @@ func (v view) boxStatus(b Box, worker bool) string {
 	switch {
 	case b.State == "":
 		return "not enrolled"
+	case b.ReadmittedAs != "":
+		return "retired: its machine is " + b.ReadmittedAs + " now"
 	case fence.Err != nil:
 		return fmt.Sprintf("its fence cannot be read: %v", fence.Err)
 	case !b.TerminatedAt.IsZero():
@@ -125,7 +135,8 @@ func (v view) boxStatus(b Box, worker bool) string {
 	return "up"
 }
 
-// Boxes lists every box of the roster, by reference.
+// Boxes lists every box of the roster by reference, and then the machines that
+// published who they are and wait to be enrolled: the 50 that did so last.
 func (c *Console) Boxes(ctx context.Context) ([]Box, error) {
 	v, err := c.view(ctx)
 	if err != nil {
@@ -135,7 +146,24 @@ func (c *Console) Boxes(ctx context.Context) ([]Box, error) {
 	for _, ref := range slices.Sorted(maps.Keys(v.Boxes)) {
 		list = append(list, v.box(ref))
 	}
-	return list, nil
+	waiting, err := c.waiting(ctx, v)
+	return append(list, waiting...), err
+}
+
+// Box looks at one box, or at a machine that waits to be enrolled as it. One
+// that is neither is [ErrNone].
+func (c *Console) Box(ctx context.Context, ref string) (Box, error) {
+	v, err := c.view(ctx)
+	if err != nil {
+		return Box{}, err
+	}
+	if box, ok := v.Box(ref); ok {
+		if box.State == roster.Retired {
+			v.lost[ref] = c.declared(ctx, box)
+		}
+		return v.box(ref), nil
+	}
+	return c.waitingBox(ctx, v, ref)
 }
 
 // clock shows a time to a person: UTC, to the second.

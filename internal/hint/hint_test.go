@@ -13,6 +13,7 @@ import (
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/record/recordtest"
+	"github.com/carlosframework/regionha/internal/regionfile"
 )
 
 // receiver is one peer that takes hints.
@@ -33,15 +34,15 @@ func run(t *testing.T, s *hint.Sender) {
 func TestAHintReachesThePeersItIsForAndBumpsTheRegion(t *testing.T) {
 	secret := boxauth.NewSecret()
 	addr, got := receiver(t, secret)
-	bumped, asked := make(chan string, 1), make(chan []string, 1)
+	bumped, asked := make(chan regionfile.Change, 1), make(chan []string, 1)
 	s := hint.NewSender(hint.Sender{Secret: secret,
 		Peers: func(refs []string) []string { asked <- refs; return []string{"127.0.0.1:1", addr} },
-		Bump:  func(_ context.Context, hosts ...string) error { bumped <- hosts[0]; return nil }})
+		Bump:  func(_ context.Context, changes ...regionfile.Change) error { bumped <- changes[0]; return nil }})
 	run(t, s)
 	s.Send(hint.Outgoing{Hint: hint.Hint{Host: "notes.example", Gen: 9}, To: []string{"box-2"}})
 	require.Equal(t, []string{"box-2"}, <-asked)
 	require.Equal(t, hint.Hint{V: 1, Host: "notes.example", Gen: 9}, <-got, "though another peer does not answer")
-	require.Equal(t, "notes.example", <-bumped)
+	require.Equal(t, regionfile.Change{Host: "notes.example", Boxes: []string{"box-2"}}, <-bumped)
 }
 
 func TestAHintNeedsTheDeploymentsSecret(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/carlosframework/regionha/internal/record"
@@ -25,8 +26,9 @@ type File struct {
 
 // Change is one bump of one host.
 type Change struct {
-	Serial uint64 `json:"serial"`
-	Host   string `json:"host"`
+	Serial uint64   `json:"serial"`
+	Host   string   `json:"host"`
+	Boxes  []string `json:"boxes,omitempty"` // that have to look; none: everybody
 }
 
 // Key is where the file of region lies in the control bucket.
@@ -73,11 +75,21 @@ func read(ctx context.Context, s objstore.Store, region string) (File, string, e
 
 const attempts = 4
 
-// Bump says that hosts of region changed: one GET and one PUT, tried again a
-// few times where another bump came first. Its error is for a log: the change
-// itself stands, and the others find it on their sweep.
+// Bump says to everybody that hosts of region changed. It is [Tell].
 func Bump(ctx context.Context, s objstore.Store, region string, hosts ...string) error {
-	if len(hosts) == 0 {
+	changes := make([]Change, len(hosts))
+	for i, host := range hosts {
+		changes[i].Host = host
+	}
+	return Tell(ctx, s, region, changes...)
+}
+
+// Tell says which hosts of region changed, and to whom: one GET and one PUT for
+// all of them, tried again a few times where another came first. Serials are set
+// here. Its error is for a log: the change itself stands, and the others find it
+// on their sweep.
+func Tell(ctx context.Context, s objstore.Store, region string, changes ...Change) error {
+	if len(changes) == 0 {
 		return nil
 	}
 	var err error
@@ -85,19 +97,19 @@ func Bump(ctx context.Context, s objstore.Store, region string, hosts ...string)
 		if attempt > 0 && !pause(ctx, attempt) {
 			break
 		}
-		if err = bump(ctx, s, region, hosts); err == nil {
+		if err = bump(ctx, s, region, changes); err == nil {
 			return nil
 		}
 	}
 	return fmt.Errorf("bump region %s: %w", region, err)
 }
 
-func bump(ctx context.Context, s objstore.Store, region string, hosts []string) error {
+func bump(ctx context.Context, s objstore.Store, region string, changes []Change) error {
 	f, etag, err := read(ctx, s, region)
 	if err != nil {
 		return err
 	}
-	body, err := record.Encode(f.with(hosts))
+	body, err := record.Encode(f.with(changes))
 	if err != nil {
 		return err
 	}
@@ -109,11 +121,12 @@ func bump(ctx context.Context, s objstore.Store, region string, hosts []string) 
 	return err
 }
 
-func (f File) with(hosts []string) File {
+func (f File) with(changes []Change) File {
 	recent := append([]Change(nil), f.Recent...)
-	for _, h := range hosts {
+	for _, c := range changes {
 		f.Serial++
-		recent = append(recent, Change{Serial: f.Serial, Host: h})
+		c.Serial = f.Serial
+		recent = append(recent, c)
 	}
 	f.Recent = recent[max(0, len(recent)-Keep):]
 	f.Gen++
@@ -137,6 +150,7 @@ func pause(ctx context.Context, attempt int) bool {
 type Watcher struct {
 	Store  objstore.Store
 	Region string
+	For    string // a box, which hears only of changes that it has to look at; "": of all
 
 	started bool
 	seen    uint64
@@ -153,11 +167,15 @@ func (w *Watcher) Poll(ctx context.Context) (changed []string, hole bool, err er
 	hole = !w.started || f.Serial < w.seen || f.oldest() > w.seen+1
 	known := map[string]bool{}
 	for _, c := range f.Recent {
-		if (hole || c.Serial > w.seen) && !known[c.Host] {
+		if (hole || c.Serial > w.seen) && !known[c.Host] && w.concerns(c) {
 			known[c.Host] = true
 			changed = append(changed, c.Host)
 		}
 	}
 	w.started, w.seen = true, f.Serial
 	return changed, hole, nil
+}
+
+func (w *Watcher) concerns(c Change) bool {
+	return w.For == "" || len(c.Boxes) == 0 || slices.Contains(c.Boxes, w.For)
 }

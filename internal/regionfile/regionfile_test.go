@@ -17,7 +17,7 @@ import (
 )
 
 var full = regionfile.File{V: 1, Gen: 2, Write: "w", Serial: 3,
-	Recent: []regionfile.Change{{Serial: 2, Host: "a.example"}, {Serial: 3, Host: "b.example"}}}
+	Recent: []regionfile.Change{{Serial: 2, Host: "a.example"}, {Serial: 3, Host: "b.example", Boxes: []string{"box-1"}}}}
 
 func TestGolden(t *testing.T) { recordtest.Golden(t, "region", full) }
 
@@ -38,6 +38,17 @@ func TestAWatcherSeesEachBumpedHostOnce(t *testing.T) {
 	changed, hole = poll(t, &w)
 	require.Empty(t, changed)
 	require.False(t, hole)
+}
+
+func TestABoxHearsOfWhatItHasToLookAt(t *testing.T) {
+	s := memstore.New()
+	box, worker := regionfile.Watcher{Store: s, Region: "ie", For: "box-1"}, regionfile.Watcher{Store: s, Region: "ie"}
+	require.NoError(t, regionfile.Tell(t.Context(), s, "ie", regionfile.Change{Host: "mine", Boxes: []string{"box-2", "box-1"}},
+		regionfile.Change{Host: "another's", Boxes: []string{"box-2"}}, regionfile.Change{Host: "anybody's"}))
+	changed, _ := poll(t, &box)
+	require.Equal(t, []string{"mine", "anybody's"}, changed)
+	changed, _ = poll(t, &worker)
+	require.Equal(t, []string{"mine", "another's", "anybody's"}, changed)
 }
 
 func TestExactlyTheKeptNumberIsNoHoleAndOneMoreIs(t *testing.T) {

@@ -9,49 +9,41 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/roster"
-	"github.com/carlosframework/regionha/termfence"
 )
-
-// parallel bounds a reader's requests in flight.
-const parallel = 16
 
 // Reader looks at the boxes of a deployment. It is for one goroutine.
 type Reader struct {
 	Store  objstore.Store // of the control bucket
 	Roster *roster.Directory
-	Region string                // only fences of this region's active boxes are read; "": every box's
-	Gone   func(ref string) bool // boxes that are known to be gone: their fences are not read; nil: none
+	Region string                // only this region's boxes are asked for a fence; "": every box
+	Gone   func(ref string) bool // boxes that are known to be gone, whatever the look shows; nil: none
 	Now    func() time.Time      // time.Now if nil
 
-	edges placement.Reader
+	edges  placement.Reader
+	last   placement.Snapshot
+	fences fences
 }
 
 // Look is the boxes as one pass over the store showed them.
 type Look struct {
 	roster.Snapshot
 	Edges  placement.Snapshot
-	Fences map[string]Fence // by reference; one that was not read has no entry
+	Fences map[string]Fence // by reference; a box that was not asked for one has no entry
 	At     time.Time
+	Cost   int // requests that it cost, of which one GET and two LISTs always
 
 	gone  func(ref string) bool
 	loads map[string]placement.Box
 }
 
-// Fence is what is known of the fence of one box.
-type Fence struct {
-	At  time.Time // when its machine was read terminated; zero: not
-	Err error     // it could not be read: nothing is known
-}
-
 // Look reads the roster, the edges files that changed since its last call, and
-// the fences: a GET, a LIST, a GET for each file, and one for each fence. A
-// fence that cannot be read is kept as that.
+// the fences: a GET and two LISTs, and a GET of each file and each fence that is
+// new to this reader, however many boxes there are. A fence that cannot be read
+// is kept as that.
 func (r *Reader) Look(ctx context.Context) (*Look, error) {
 	l := &Look{At: r.now(), Fences: map[string]Fence{}, gone: r.Gone, loads: map[string]placement.Box{}}
 	var err error
@@ -62,36 +54,16 @@ func (r *Reader) Look(ctx context.Context) (*Look, error) {
 	if l.Edges, err = r.edges.Read(ctx); err != nil {
 		return nil, err
 	}
+	l.Cost = 3
 	for _, f := range l.Edges.Files {
 		l.loads[f.Edges.Box] = placement.Load(f.Edges)
-	}
-	r.readFences(ctx, l)
-	return l, nil
-}
-
-func (r *Reader) readFences(ctx context.Context, l *Look) {
-	var refs []string
-	for _, ref := range slices.Sorted(maps.Keys(l.Boxes)) {
-		box := l.Boxes[ref]
-		if r.Region == "" || box.Region == r.Region && box.State == roster.Active && !l.isGone(ref) {
-			refs = append(refs, ref)
+		if was, _ := r.last.File(f.Edges.Box); was.ETag != f.ETag {
+			l.Cost++
 		}
 	}
-	fences := make([]Fence, len(refs))
-	reader := termfence.Reader{Store: r.Store, Roster: r.Roster}
-	var group errgroup.Group
-	group.SetLimit(parallel)
-	for i, ref := range refs {
-		group.Go(func() error {
-			e, _, err := reader.Fenced(ctx, l.Boxes[ref].Enrollment)
-			fences[i] = Fence{At: e.ObservedAt(), Err: err}
-			return nil
-		})
-	}
-	_ = group.Wait() // each holds its own error
-	for i, ref := range refs {
-		l.Fences[ref] = fences[i]
-	}
+	r.last = l.Edges
+	r.readFences(ctx, l)
+	return l, nil
 }
 
 func (r *Reader) now() time.Time {
@@ -132,6 +104,9 @@ func (l *Look) judge(want placement.Want, ref string) error {
 	box, _ := l.Box(ref)
 	file, _ := l.Edges.File(ref)
 	f := l.Fences[ref]
+	if box.State != roster.Active {
+		f.Err = nil // it is refused for that, whatever its fence would say
+	}
 	return placement.Eligible(want, placement.Candidate{Ref: ref, Box: box, File: file,
 		Fenced: !f.At.IsZero() || l.isGone(ref), FenceErr: f.Err})
 }
@@ -191,4 +166,12 @@ func (l *Look) give(ref, app string) {
 	load := l.loads[ref]
 	load.Add(app)
 	l.loads[ref] = load
+}
+
+// serves reports whether the edges file of ref lists the host: then its load
+// counts it in.
+func (l *Look) serves(ref, host string) bool {
+	file, _ := l.Edges.File(ref)
+	_, ok := file.Edges.Hosts[host]
+	return ok
 }

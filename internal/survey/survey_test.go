@@ -35,11 +35,16 @@ func region(t *testing.T) (*memstore.Store, *survey.Surveyor) {
 	}
 	_, err := roster.Create(t.Context(), s, private, r)
 	require.NoError(t, err)
-	_, err = hostrecord.Create(t.Context(), s, hostrecord.Record{V: 1, Gen: 1, Write: "w", Host: "notes.example", Account: "demo", App: "notes",
-		Region: "ie", Pool: "default", Command: []string{"/bin/notes"}, Incarnation: "inc", CreatedAt: time.Now().UTC()}.WithDefaults())
-	require.NoError(t, err)
+	record(t, s, "notes.example")
 	return s, &survey.Surveyor{SecretFP: fingerprint, Reader: survey.Reader{Store: s, Region: "ie",
 		Roster: roster.Open(s, private.Public().(ed25519.PublicKey), "memory")}}
+}
+
+func record(t *testing.T, s *memstore.Store, host string) {
+	t.Helper()
+	_, err := hostrecord.Create(t.Context(), s, hostrecord.Record{V: 1, Gen: 1, Write: "w", Host: host, Account: "demo", App: "notes",
+		Region: "ie", Pool: "default", Command: []string{"/bin/notes"}, Incarnation: "inc", CreatedAt: time.Now().UTC()}.WithDefaults())
+	require.NoError(t, err)
 }
 
 func serving(box string) *hostclaim.Claim {
@@ -106,6 +111,21 @@ func TestWhereAFenceCannotBeReadNobodyIsChosenNorNamed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = look.Named(survey.Want(serving("box-1"), "default", fingerprint, nil), "box-2")
 	require.ErrorIs(t, err, termfence.ErrUnverified)
+}
+
+// TestABrokenFenceOfABoxThatMayNotActKeepsNobody: it is refused for that.
+func TestABrokenFenceOfABoxThatMayNotActKeepsNobody(t *testing.T) {
+	store, s := region(t)
+	_, err := roster.Update(t.Context(), store, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), s.Reader.Roster, func(r *roster.Roster) error {
+		return r.Quarantine("box-3")
+	})
+	require.NoError(t, err)
+	_, err = store.Put(t.Context(), "control/box-fences/e-box-3.json", []byte("{}\n"), objstore.IfAbsent())
+	require.NoError(t, err)
+	m, ok, err := s.Choose(t.Context(), serving("box-1"), nil)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, "box-2", m.Box)
 }
 
 func TestNoneSaysOfEachBoxWhyNot(t *testing.T) {

@@ -10,19 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/carlosframework/regionha/hostclaim"
+	"github.com/carlosframework/regionha/internal/alert"
+	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/roster"
 )
 
 // drained is a region whose first box is to be emptied, and has been looked at.
-func drained(t *testing.T, targets ...string) (*Worker, cloud) {
+func drained(t *testing.T, targets ...string) (*Worker, *cloud) {
 	w, seen, _ := region(t)
 	for _, ref := range append([]string{"box-1"}, targets...) {
 		publish(t, w, ref)
 	}
 	edit(t, w, "box-1", func(b *roster.Box) { b.Draining = true })
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	return w, seen
 }
 
@@ -49,29 +51,44 @@ func TestADrainingBoxIsEmptied(t *testing.T) {
 func TestABoxThatDrainsNoMoreKeepsItsHosts(t *testing.T) {
 	w, _ := drained(t, "box-2")
 	edit(t, w, "box-1", func(b *roster.Box) { b.Draining = false })
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	turn, err := w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	require.True(t, turn.Done())
 }
 
-func TestAHostThatCannotBeDrainedIsUnplacedAndTriedAgain(t *testing.T) {
-	w, _ := drained(t)
-	turn, err := w.stepHost(t.Context(), host)
+// TestAnOlderRosterUndoesNoDrain: a sweep may have read it before a hint came.
+func TestAnOlderRosterUndoesNoDrain(t *testing.T) {
+	w, _ := drained(t, "box-2")
+	snap, err := w.roster.Read(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "unplaced notes.demo.example: its box is draining and no box may be given it", turn.String())
-	require.Greater(t, turn.Again, untilSwept)
-	require.Equal(t, hostclaim.Serving, claim(t, w).Op.Kind)
+	snap.Revision--
+	snap.Boxes = map[string]roster.Box{}
+	w.empty(snap)
+	require.True(t, w.draining.has("box-1"))
+}
 
-	publish(t, w, "box-2")
-	w.survey = w.surveyor() // a later pass
-	w.requeue()
-	next, ok := w.queue.take(t.Context())
-	require.True(t, ok)
-	require.Equal(t, host, next)
-	turn, err = w.stepHost(t.Context(), host)
-	require.NoError(t, err)
-	require.NotEmpty(t, turn.Did)
+func TestAHostThatCannotBeDrainedIsUnplacedAndTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := drained(t)
+		turn, err := w.stepHost(t.Context(), host)
+		require.NoError(t, err)
+		require.Equal(t, "unplaced notes.demo.example: its box is draining and no box may be given it", turn.String())
+		require.Greater(t, turn.Again, untilSwept)
+		require.Equal(t, hostclaim.Serving, claim(t, w).Op.Kind)
+		w.tellWaiting()
+		require.True(t, w.alerts.Raised(alert.Unplaced, "ie"))
+
+		publish(t, w, "box-2")
+		sweep(t, w)
+		w.requeue()
+		require.Equal(t, host, taken(t, w.queue).host)
+		turn, err = w.stepHost(t.Context(), host)
+		require.NoError(t, err)
+		require.NotEmpty(t, turn.Did)
+		w.tellWaiting()
+		require.False(t, w.alerts.Raised(alert.Unplaced, "ie"))
+	})
 }
 
 // A drain that its source could not end would only wait to be cancelled.
@@ -83,6 +100,7 @@ func TestNoDrainBeginsOffABoxThatCannotProveAStop(t *testing.T) {
 	next.Capabilities = []string{placement.CapabilityRegionHA}
 	_, err = placement.Publish(t.Context(), w.control, old, next)
 	require.NoError(t, err)
+	sweep(t, w)
 	turn, err := w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	require.Equal(t, "unplaced notes.demo.example: its box is draining and refused: box-1 does not say that it can prove a stop", turn.String())
@@ -91,23 +109,24 @@ func TestNoDrainBeginsOffABoxThatCannotProveAStop(t *testing.T) {
 
 // TestADrainingBoxsHostsAreFoundInItsEdgesFile: this worker never saw a claim.
 func TestADrainingBoxsHostsAreFoundInItsEdgesFile(t *testing.T) {
-	w, _, _ := region(t)
-	_, err := placement.Publish(t.Context(), w.control, placement.Published{}, placement.Edges{Box: "box-1", Region: "ie",
-		Address: "127.0.0.1:1", Internal: "127.0.0.1:2", Protocol: roster.Protocol, Capabilities: []string{placement.CapabilityRegionHA},
-		SecretsKeyFP: w.secret.Fingerprint(), At: time.Now().UTC(),
-		Hosts: map[string]placement.Host{host: {Role: placement.RoleHome}}})
-	require.NoError(t, err)
-	edit(t, w, "box-1", func(b *roster.Box) { b.Draining = true })
-	require.NoError(t, w.sweep(t.Context()))
-	next, ok := w.queue.take(t.Context())
-	require.True(t, ok)
-	require.Equal(t, host, next)
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := region(t)
+		_, err := placement.Publish(t.Context(), w.control, placement.Published{}, placement.Edges{Box: "box-1", Region: "ie",
+			Address: "127.0.0.1:1", Internal: "127.0.0.1:2", Protocol: roster.Protocol, Capabilities: []string{placement.CapabilityRegionHA},
+			SecretsKeyFP: secretFP, At: time.Now().UTC(),
+			Hosts: map[string]placement.Host{host: {Role: placement.RoleHome}}})
+		require.NoError(t, err)
+		edit(t, w, "box-1", func(b *roster.Box) { b.Draining = true })
+		sweep(t, w)
+		go func() { _ = w.readNews(t.Context()) }()
+		require.Equal(t, host, taken(t, w.queue).host)
+	})
 }
 
 func TestABoxThatIsGoneIsFailedOverThoughItDrains(t *testing.T) {
 	w, seen := drained(t, "box-2")
-	seen["i-box-1"] = state("terminated")
-	require.NoError(t, w.sweep(t.Context()))
+	seen.say("i-box-1", state("terminated"))
+	sweep(t, w)
 	_, err := w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	require.Equal(t, hostclaim.Failover, claim(t, w).Op.Intent.Reason)
@@ -118,10 +137,8 @@ func TestATargetThatIsGoneIsReplaced(t *testing.T) {
 	_, err := w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	publish(t, w, "box-3")
-	seen["i-box-2"] = state("terminated")
-	require.NoError(t, w.sweep(t.Context()))
-	w.survey = w.surveyor()
-	w.relocate.Choose = w.survey.Choose
+	seen.say("i-box-2", state("terminated"))
+	sweep(t, w)
 	turn, err := w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	require.Equal(t, "replacing target box-2 of notes.demo.example by box-3; what follows", turn.String())
@@ -136,8 +153,8 @@ func TestASourceThatIsGoneMakesTheDrainAFailover(t *testing.T) {
 	_, err := w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	acknowledge(t, w, "box-2")
-	seen["i-box-1"] = state("terminated")
-	require.NoError(t, w.sweep(t.Context()))
+	seen.say("i-box-1", state("terminated"))
+	sweep(t, w)
 	for range 2 {
 		_, err = w.stepHost(t.Context(), host)
 		require.NoError(t, err)
@@ -151,8 +168,6 @@ func TestASourceThatIsGoneMakesTheDrainAFailover(t *testing.T) {
 func TestAHintWakesTheDriverOfItsHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := drained(t, "box-2")
-		w.compared = make(chan struct{})
-		close(w.compared)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var reads int
@@ -164,10 +179,10 @@ func TestAHintWakesTheDriverOfItsHost(t *testing.T) {
 		})
 		var loops sync.WaitGroup
 		loops.Go(func() { _ = w.drive(ctx) })
-		w.queue.add(host)
+		w.queue.add(host, rank{})
 		synctest.Wait() // it waits for the participants
 		before := reads
-		w.queue.add(host)
+		w.Hint(hint.Hint{Host: host, Gen: 9})
 		synctest.Wait()
 		require.Equal(t, before+1, reads)
 		synctest.Wait()

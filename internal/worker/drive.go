@@ -2,261 +2,159 @@ package worker
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostrelocate"
-	"github.com/carlosframework/regionha/placement"
+	"github.com/carlosframework/regionha/internal/hint"
 )
 
-// maxQueued bounds the queue; what does not fit is found by the next sweep.
-const maxQueued = 100_000
+const (
+	// maxPoll is the longest pause between two looks at a claim that a box is to
+	// move, and minPoll the first. Boxes hint when they did; a hint that was lost
+	// costs so much.
+	minPoll, maxPoll = time.Second, 2 * time.Second
 
-// queue is the hosts that wait to be driven, each once. A host that is added
-// while it is driven wakes its driver.
-type queue struct {
-	mu    sync.Mutex
-	order []string
-	hosts map[string]*slot
-	more  chan struct{}
-}
+	// hinted: a turn that waits for at least so long waits for another driver,
+	// which hints; a shorter one waits for what nobody tells.
+	hinted = 250 * time.Millisecond
 
-// slot is the place of one host in the queue.
-type slot struct {
-	driven, again bool
-	woken         chan struct{} // told that the host was added while it is driven
-}
+	// patience is how long a move whose claim does not change counts as one that
+	// runs: one that cannot go on keeps no other from being begun. It is looked at
+	// more and more rarely, at last each maxRest.
+	patience = 30 * time.Second
+	maxRest  = 30 * time.Second
 
-func (q *queue) open() { q.hosts, q.more = map[string]*slot{}, make(chan struct{}, 1) }
+	// tellAgain is how long the boxes of a move are waited for before they are told
+	// of it once more.
+	tellAgain = 5 * time.Second
 
-func (q *queue) add(host string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch p := q.hosts[host]; {
-	case p == nil && len(q.order) < maxQueued:
-		q.hosts[host] = &slot{woken: make(chan struct{}, 1)}
-		q.order = append(q.order, host)
-		signal(q.more)
-	case p != nil && p.driven:
-		p.again = true
-		signal(p.woken)
-	}
-}
+	// untilSwept: a turn that waits longer than this waits for a person or for
+	// another box, and is taken up again on the next sweep.
+	untilSwept = time.Minute
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+	// maxFailures is how many steps of a host may fail in a row before it is left
+	// to the next sweep.
+	maxFailures = 5
 
-// take waits for a host; false when ctx ended.
-func (q *queue) take(ctx context.Context) (string, bool) {
-	for {
-		q.mu.Lock()
-		if len(q.order) > 0 {
-			host := q.order[0]
-			q.order = q.order[1:]
-			q.hosts[host].driven = true
-			if len(q.order) > 0 {
-				signal(q.more)
-			}
-			q.mu.Unlock()
-			return host, true
-		}
-		q.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return "", false
-		case <-q.more:
-		}
-	}
-}
+	// perBox is how many moves run for each box that may be given hosts, where
+	// that is more than Parallel: a box installs a few at a time, and those that
+	// wait for it only cost looks.
+	perBox = 4
+)
 
-// look is called by the driver of a host before it looks at it: what was added
-// until then needs no other look. The channel tells of what is added after it.
-func (q *queue) look(host string) (woken <-chan struct{}) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	p := q.hosts[host]
-	p.again = false
-	select {
-	case <-p.woken:
-	default:
-	}
-	return p.woken
-}
-
-// crowded reports whether hosts wait for a driver.
-func (q *queue) crowded() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.order) > 0
-}
-
-// done gives a host back.
-func (q *queue) done(host string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	p := q.hosts[host]
-	if !p.again {
-		delete(q.hosts, host)
-		return
-	}
-	p.driven, p.again = false, false
-	q.order = append(q.order, host)
-	signal(q.more)
-}
-
-// drive takes hosts from the queue, at most Parallel at a time, until ctx ends.
+// drive moves hosts until ctx ends. Parallel drivers take what is first in the
+// queue, make its steps, and put it off while it waits.
 func (w *Worker) drive(ctx context.Context) error {
-	if !w.awaitClock(ctx) {
-		return nil
-	}
 	var drivers sync.WaitGroup
 	defer drivers.Wait()
 	for range w.set.Parallel {
 		drivers.Go(func() {
 			for {
-				host, ok := w.queue.take(ctx)
+				s, ok := w.queue.take(ctx)
 				if !ok {
 					return
 				}
-				w.driveHost(ctx, host)
-				w.queue.done(host)
+				w.driveHost(ctx, s)
 			}
 		})
 	}
 	return nil
+}
+
+// mayBegin reports whether another move may be begun: as many run at a time as
+// the boxes can take, but Parallel at least.
+func (w *Worker) mayBegin() bool {
+	taking := 0
+	for _, f := range w.survey.Edges().Files {
+		if f.Edges.Region == w.set.Region && f.Edges.Accepting && !w.gone.has(f.Edges.Box) {
+			taking++
+		}
+	}
+	return w.claims.active(time.Now().Add(-patience)) < max(w.set.Parallel, perBox*taking)
 }
 
 // driveHost makes steps for one host until there is nothing left to do for it,
-// or nothing can be done now.
-func (w *Worker) driveHost(ctx context.Context, host string) {
-	log := w.log.With("host", host)
-	said, moved := "", time.Now()
-	for failures := 0; failures < 5; {
-		woken := w.queue.look(host)
-		turn, err := w.stepHost(ctx, host)
+// it has to wait, or it is not this worker's turn any more.
+func (w *Worker) driveHost(ctx context.Context, s *slot) {
+	log := w.log.With("host", s.host)
+	for ctx.Err() == nil {
+		if !w.queue.look(s) {
+			w.queue.putOff(s, s.rank, 0)
+			return
+		}
+		turn, err := w.stepHost(ctx, s.host)
+		e := w.claims.get(s.host)
 		switch {
 		case ctx.Err() != nil:
+		case err != nil && s.failures < maxFailures:
+			s.failures++
+			log.Warn("step failed", "err", err, "in_a_row", s.failures)
+			w.queue.putOff(s, rankOf(e), time.Second<<s.failures)
 			return
-		case err != nil:
-			failures++
-			log.Warn("step failed, trying again", "err", err)
-			turn, woken = hostrelocate.Turn{Again: time.Second << failures}, nil
-		case turn.Done():
+		case err != nil || turn.Done() || turn.Again > untilSwept:
+			log.Debug("left to the next sweep", "waits", turn.Waits, "err", err)
+			w.queue.done(s)
 			return
 		case turn.Did != "":
-			failures, moved = 0, time.Now()
+			s.failures, s.told = 0, time.Now()
 			log.Info(turn.Did)
-		case turn.Again > untilSwept:
-			log.Warn(turn.Waits)
-			return
-		case time.Since(moved) > patience && w.queue.crowded():
-			w.queue.add(host) // behind those that wait
-			return
-		case turn.Waits != said:
-			said = turn.Waits
-			log.Debug(turn.Waits)
-		}
-		if !until(ctx, turn.Again, woken) {
+		case turn.Again > 0:
+			if turn.Waits != s.said {
+				s.said = turn.Waits
+				log.Debug(turn.Waits)
+			}
+			w.queue.putOff(s, rankOf(e), w.pauseOf(s, e, turn.Again))
 			return
 		}
 	}
+	w.queue.done(s)
 }
 
-// until waits for again, or until the driver is woken; false where ctx ended
-// first.
-func until(ctx context.Context, again time.Duration, woken <-chan struct{}) bool {
-	if again <= 0 {
-		return ctx.Err() == nil
+// pauseOf is how long a host is put off whose turn says to look again. While it
+// waits for boxes they are told once more now and then.
+func (w *Worker) pauseOf(s *slot, e entry, again time.Duration) time.Duration {
+	now := time.Now()
+	still := now.Sub(e.changed)
+	switch {
+	case again < hinted || again > time.Second: // for what nobody tells, or for a time that is set
+		return again
+	case now.Sub(s.told) >= tellAgain:
+		s.told = now
+		w.tellBoxes(s.host, e)
 	}
-	t := time.NewTimer(again)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-woken:
-	case <-t.C:
+	if still > patience {
+		return min(still/4, maxRest)
 	}
-	return true
+	return min(minPoll+still/2, maxPoll)
 }
 
-// patience is how long a host that waits for others keeps its place while hosts
-// wait for one: operations that cannot go on must not keep out those that can.
-const patience = time.Second
+// tellBoxes tells the boxes of a move once more that it waits for them.
+func (w *Worker) tellBoxes(host string, e entry) {
+	if e.moving {
+		w.set.Send(hint.Outgoing{Hint: hint.Hint{Host: host, Gen: e.gen}, To: e.boxes})
+	}
+}
 
-// untilSwept: a turn that waits longer than this waits for a person or for
-// another box. It gives its place to another host, and is taken up again on the
-// next sweep.
-const untilSwept = time.Minute
-
-// stepHost makes one step: of a running relocation, or the start of one where
-// the host serves on a box that is gone, or that is to be emptied. It costs one
-// GET beside what the step does.
+// stepHost makes one step: of a running move, or the start of one where the host
+// serves on a box that is gone, that is to be emptied, or that has too many. It
+// costs one GET beside what the step does.
 func (w *Worker) stepHost(ctx context.Context, host string) (hostrelocate.Turn, error) {
-	if err := w.clockOff(); err != nil {
+	if err := w.mayDrive(); err != nil {
 		return hostrelocate.Turn{}, err
 	}
 	o, err := hostclaim.Read(ctx, w.control, host)
-	if err != nil || o.Claim == nil {
-		return hostrelocate.Turn{}, err
-	}
-	w.claims.put(o.Claim)
-	c := o.Claim
-	switch evidence, fenced := w.gone.get(c.Op.Exec); {
-	case c.Op.Kind == hostclaim.Relocating:
-		w.findPeers(ctx, c)
-		return w.relocate.Step(ctx, o)
-	case !w.relocate.Serves(c, c.Op.Exec):
-		return hostrelocate.Turn{}, nil
-	case fenced:
-		return w.place(ctx, o, "its box is gone", func(to hostclaim.Member) (hostrelocate.Turn, error) {
-			return w.relocate.StartFailover(ctx, o, evidence, to.Box)
-		})
-	case w.draining.has(c.Op.Exec):
-		return w.place(ctx, o, "its box is draining", func(to hostclaim.Member) (hostrelocate.Turn, error) {
-			if err := w.mayRelease(c.Op.Exec); err != nil {
-				return hostrelocate.Turn{}, err
-			}
-			return w.relocate.Drain(ctx, o, hostclaim.Drain, to)
-		})
-	}
-	return hostrelocate.Turn{}, nil
-}
-
-// place starts to move a host to the box that is chosen for it. One that cannot
-// be placed now is tried again on each sweep. It costs what the choice does.
-func (w *Worker) place(ctx context.Context, o hostclaim.Observed, why string, start func(hostclaim.Member) (hostrelocate.Turn, error)) (hostrelocate.Turn, error) {
-	target, ok, err := w.survey.Choose(ctx, o.Claim, nil)
 	if err != nil {
 		return hostrelocate.Turn{}, err
 	}
-	if !ok {
-		return unplaced(o.Host, why, "no box may be given it"), nil
+	w.unplaced.clear(host)
+	if o.Claim == nil {
+		return hostrelocate.Turn{}, nil
 	}
-	turn, err := start(target)
-	if errors.Is(err, hostrelocate.ErrRefused) || errors.Is(err, hostclaim.ErrPendingChore) {
-		return unplaced(o.Host, why, err.Error()), nil
+	w.saw(o.Claim)
+	if o.Claim.Op.Kind == hostclaim.Relocating {
+		return w.relocate.Step(ctx, o)
 	}
-	return turn, err
-}
-
-func unplaced(host, why, but string) hostrelocate.Turn {
-	return hostrelocate.Turn{Waits: fmt.Sprintf("unplaced %s: %s and %s", host, why, but), Again: 2 * untilSwept}
-}
-
-// mayRelease refuses to begin a drain that would have to be cancelled: only a
-// box that can prove that it stopped can give a host up.
-func (w *Worker) mayRelease(box string) error {
-	file, _ := w.survey.Edges().File(box)
-	if !slices.Contains(file.Edges.Capabilities, placement.CapabilityRelease) {
-		return fmt.Errorf("%w: %s does not say that it can prove a stop", hostrelocate.ErrRefused, box)
-	}
-	return nil
+	return w.begin(ctx, o)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/memstore"
@@ -57,17 +56,17 @@ func declarations(s *memstore.Store, ref string) *int {
 
 func TestTheHostsOfABoxThatIsDeclaredLostFailOver(t *testing.T) {
 	w, seen, _ := region(t)
-	seen["i-box-1"] = state("stopped")
+	seen.say("i-box-1", state("stopped"))
 	publish(t, w, "box-2")
 	become(t, w, "box-1", roster.Quarantined)
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.False(t, w.gone.has("box-1"), "being quarantined is no evidence")
 	turn, err := w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	require.True(t, turn.Done())
 
 	declare(t, w, "box-1")
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	turn, err = w.stepHost(t.Context(), host)
 	require.NoError(t, err)
 	require.Equal(t, "failing over notes.demo.example from box-1 to box-2; what follows", turn.String())
@@ -80,17 +79,17 @@ func TestADeclarationIsLookedForOncePerSweepUntilItIsThere(t *testing.T) {
 	w, _, s := region(t)
 	become(t, w, "box-1", roster.Quarantined)
 	active := declarations(s, "box-2")
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.Zero(t, *active, "it may act, so nothing that anyone says counts")
 	gets := declarations(s, "box-1")
-	require.NoError(t, w.sweep(t.Context()))
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
+	sweep(t, w)
 	require.Equal(t, 2, *gets)
 	declare(t, w, "box-1")
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.True(t, w.gone.has("box-1"))
 	require.Equal(t, 3, *gets)
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.Equal(t, 3, *gets)
 }
 
@@ -101,8 +100,8 @@ func TestARetiredBoxIsLookedUpOnce(t *testing.T) {
 	become(t, w, "box-1", roster.Retired)
 	become(t, w, "box-2", roster.Retired)
 	gets := declarations(s, "box-2")
-	require.NoError(t, w.sweep(t.Context()))
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
+	sweep(t, w)
 	require.True(t, w.gone.has("box-1"), "this worker may have started since")
 	require.Equal(t, 1, *gets)
 }
@@ -115,9 +114,9 @@ func TestADeclarationThatCannotBeReadIsNoEvidence(t *testing.T) {
 			declare(t, w, "box-1")
 			become(t, w, "box-1", of)
 			s.Inject(memstore.Once(memstore.OpGet, termfence.DeclarationKey("enr-box-1"), memstore.Lose))
-			require.NoError(t, w.sweep(t.Context()))
+			sweep(t, w)
 			require.False(t, w.gone.has("box-1"))
-			require.NoError(t, w.sweep(t.Context()))
+			sweep(t, w)
 			require.True(t, w.gone.has("box-1"), "nor is it the absence of one")
 		})
 	}
@@ -128,10 +127,10 @@ func TestABrokenDeclarationKeepsNoBoxFromBeingFenced(t *testing.T) {
 	become(t, w, "box-1", roster.Quarantined)
 	_, err := s.Put(t.Context(), termfence.DeclarationKey("enr-box-1"), []byte("{}\n"), objstore.IfAbsent())
 	require.NoError(t, err)
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.False(t, w.gone.has("box-1"))
-	seen["i-box-1"] = state("terminated")
-	require.NoError(t, w.sweep(t.Context()))
+	seen.say("i-box-1", state("terminated"))
+	sweep(t, w)
 	require.True(t, w.gone.fenced("box-1"))
 }
 
@@ -139,11 +138,11 @@ func TestABoxThatWasDeclaredLostIsFencedOnceItIsTerminated(t *testing.T) {
 	w, seen, _ := region(t)
 	become(t, w, "box-1", roster.Quarantined)
 	declare(t, w, "box-1")
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.True(t, w.gone.has("box-1"))
 	require.False(t, w.gone.fenced("box-1"))
-	seen["i-box-1"] = state("terminated")
-	require.NoError(t, w.sweep(t.Context()))
+	seen.say("i-box-1", state("terminated"))
+	sweep(t, w)
 	require.True(t, w.gone.fenced("box-1"))
 	_, fenced, err := w.fences.Fenced(t.Context(), "enr-box-1")
 	require.NoError(t, err)
@@ -152,19 +151,16 @@ func TestABoxThatWasDeclaredLostIsFencedOnceItIsTerminated(t *testing.T) {
 
 func TestABoxThatNeverProvedItsCloudIsNotDescribed(t *testing.T) {
 	w, seen, _ := region(t)
-	seen[""] = func(boxid.Cloud) (termfence.Observation, error) {
-		t.Error("it was described")
-		return termfence.Observation{}, nil
-	}
 	_, err := roster.Update(t.Context(), w.control, private, w.roster, func(r *roster.Roster) error {
 		r.Boxes["old"] = roster.Box{Enrollment: "enr-old", Region: "ie", State: roster.Quarantined}
 		return nil
 	})
 	require.NoError(t, err)
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	declare(t, w, "old")
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.True(t, w.gone.has("old"), "but it may be declared lost")
+	require.Zero(t, seen.count(""))
 }
 
 func TestABoxOfAnotherRegionIsAnotherWorkers(t *testing.T) {
@@ -173,7 +169,7 @@ func TestABoxOfAnotherRegionIsAnotherWorkers(t *testing.T) {
 	declare(t, w, "box-1")
 	w.set.Region = "de"
 	gets := declarations(s, "box-1")
-	require.NoError(t, w.sweep(t.Context()))
+	sweep(t, w)
 	require.False(t, w.gone.has("box-1"))
 	require.Zero(t, *gets)
 }

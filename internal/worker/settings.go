@@ -24,9 +24,17 @@ type Settings struct {
 	Internal  string `help:"Address for hints from the boxes (${default})." placeholder:"ADDR" default:":8082"`
 	Advertise string `help:"Host name or IP that peers dial; needed where it listens on every interface." placeholder:"HOST"`
 
-	Sweep    time.Duration `help:"How often every box is described and every running operation is looked for." default:"30s"`
-	PinDelay time.Duration `help:"How long after a fence a pin is taken. It bounds what a failover may lose." default:"30s"`
-	Parallel int           `help:"How many hosts are moved at a time." default:"16"`
+	TerminationQueue string `help:"URL of the SQS queue that gets the region's EC2 state changes; without one they are found by asking." placeholder:"URL"`
+
+	Pace
+}
+
+// Pace says how often a worker looks, and how much it moves at a time.
+type Pace struct {
+	Sweep     time.Duration `help:"How often every box is described and every running operation is looked for (${default})." default:"30s"`
+	PinDelay  time.Duration `help:"How long after a fence a pin is taken (${default}). It bounds what a failover may lose." default:"30s"`
+	Parallel  int           `help:"How many hosts are begun to be moved at a time (${default})." default:"16"`
+	Rebalance int           `help:"Move a few hosts at a time while one box has that many more than another of its pool; 0 never." default:"0"`
 }
 
 func (s Settings) check() error {
@@ -36,13 +44,22 @@ func (s Settings) check() error {
 	if err := boxid.CheckRef(s.Region); err != nil {
 		return fmt.Errorf("%w: region: %w", config.ErrUsage, err)
 	}
+	if err := s.Pace.check(); err != nil {
+		return fmt.Errorf("%w: %w", config.ErrUsage, err)
+	}
+	return nil
+}
+
+func (p Pace) check() error {
 	switch {
-	case s.Sweep < 100*time.Millisecond:
-		return fmt.Errorf("%w: sweep is %s, want at least 100ms", config.ErrUsage, s.Sweep)
-	case s.PinDelay <= 0:
-		return fmt.Errorf("%w: pin-delay is %s, want more than 0", config.ErrUsage, s.PinDelay)
-	case s.Parallel < 1 || s.Parallel > 1024:
-		return fmt.Errorf("%w: parallel is %d, want 1 to 1024", config.ErrUsage, s.Parallel)
+	case p.Sweep < 100*time.Millisecond:
+		return fmt.Errorf("sweep is %s, want at least 100ms", p.Sweep)
+	case p.PinDelay <= 0:
+		return fmt.Errorf("pin-delay is %s, want more than 0", p.PinDelay)
+	case p.Parallel < 1 || p.Parallel > 1024:
+		return fmt.Errorf("parallel is %d, want 1 to 1024", p.Parallel)
+	case p.Rebalance < 0:
+		return fmt.Errorf("rebalance is %d, want at least 0", p.Rebalance)
 	}
 	return nil
 }

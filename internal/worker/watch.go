@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/claimlist"
 	"github.com/carlosframework/regionha/internal/pause"
@@ -19,12 +21,14 @@ const (
 
 	// listAgain is the pause after a listing that failed.
 	listAgain = 5 * time.Second
+
+	// readsAtOnce bounds the claims that are read together.
+	readsAtOnce = 16
 )
 
 // watch finds the hosts whose claims changed: those that the region's file
-// names, and all of them where it has a hole and on a slow sweep. Running
-// operations, and hosts on boxes that are gone or drain, are queued again on every sweep
-// of the boxes.
+// names, and all of them where it has a hole and on a slow sweep. It costs one GET
+// each 2 s, and the listing.
 func (w *Worker) watch(ctx context.Context) error {
 	poll := regionfile.Watcher{Store: w.control, Region: w.set.Region}
 	list := claimlist.Reader{Store: w.control}
@@ -37,19 +41,14 @@ func (w *Worker) watch(ctx context.Context) error {
 		case err != nil:
 			w.log.Warn("poll what changed", "err", err)
 		case hole || time.Since(listed) > sweepAll:
-			claims, err := list.Changed(ctx)
-			for _, o := range claims {
-				w.claims.put(o.Claim)
-			}
 			listed = time.Now()
-			if err != nil {
+			if err := list.Each(ctx, w.listed); err != nil {
 				w.log.Warn("list the claims", "err", err)
 				listed = listed.Add(listAgain - sweepAll) // what a hole hid is still not seen
 			}
-			w.requeue()
 		}
 		for _, host := range changed {
-			w.queue.add(host)
+			w.notice(host, w.queue.has)
 		}
 		if !pause.For(ctx, pollEvery) {
 			return nil
@@ -57,18 +56,55 @@ func (w *Worker) watch(ctx context.Context) error {
 	}
 }
 
-// requeue queues every host that has something to be driven, as far as this
-// worker has seen: its relocation runs, or its box is gone or to be emptied.
-func (w *Worker) requeue() {
-	for _, host := range w.claims.hosts(w.concerns) {
-		w.queue.add(host)
+// listed takes in a claim of a listing.
+func (w *Worker) listed(o hostclaim.Observed, changed time.Time) {
+	w.sawAt(o.Claim, changed)
+	w.follow(o.Host)
+}
+
+// follow queues a host that has something to be driven.
+func (w *Worker) follow(host string) {
+	if e := w.claims.get(host); w.concerns(e) {
+		w.enqueue(host, e)
 	}
 }
 
-func (w *Worker) concerns(c *hostclaim.Claim) bool {
-	if c.Holder == nil || c.Holder.Region != w.set.Region {
-		return false
+// notice is about a host whose claim changed. One that is in the queue, which
+// told is told of, is read by its driver; one that has something to be driven is
+// queued; and of any other the claim is read, soon.
+func (w *Worker) notice(host string, told func(host string) bool) {
+	if told(host) {
+		return
 	}
-	left := w.gone.has(c.Op.Exec) || w.draining.has(c.Op.Exec)
-	return c.Op.Kind == hostclaim.Relocating || c.Op.Kind == hostclaim.Serving && left
+	if e := w.claims.get(host); w.concerns(e) {
+		w.enqueue(host, e)
+		return
+	}
+	w.news.add(host)
+}
+
+// readNews reads the claims that changed, so that this worker knows of each host
+// where it is: one GET each.
+func (w *Worker) readNews(ctx context.Context) error {
+	var reads errgroup.Group
+	reads.SetLimit(readsAtOnce)
+	defer func() { _ = reads.Wait() }()
+	for ctx.Err() == nil {
+		for _, host := range w.news.take(ctx) {
+			reads.Go(func() error { w.read(ctx, host); return nil })
+		}
+	}
+	return nil
+}
+
+func (w *Worker) read(ctx context.Context, host string) {
+	o, err := hostclaim.Read(ctx, w.control, host)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		w.log.Warn("read a claim that changed: the next listing finds it", "host", host, "err", err)
+	case o.Claim != nil:
+		w.saw(o.Claim)
+		w.follow(host)
+	}
 }

@@ -2,267 +2,168 @@ package worker
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"os"
-	"sync"
-	"sync/atomic"
-	"time"
+	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/carlosframework/regionha/awscloud"
-	"github.com/carlosframework/regionha/awscloud/imds"
-	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostrelocate"
-	"github.com/carlosframework/regionha/internal/admin"
+	"github.com/carlosframework/regionha/internal/alert"
 	"github.com/carlosframework/regionha/internal/announce"
-	"github.com/carlosframework/regionha/internal/boxauth"
-	"github.com/carlosframework/regionha/internal/config"
 	"github.com/carlosframework/regionha/internal/hint"
-	"github.com/carlosframework/regionha/internal/proof"
-	"github.com/carlosframework/regionha/internal/regionfile"
-	"github.com/carlosframework/regionha/internal/serve"
 	"github.com/carlosframework/regionha/internal/survey"
 	"github.com/carlosframework/regionha/objstore"
-	"github.com/carlosframework/regionha/objstore/storetest"
-	"github.com/carlosframework/regionha/objstore/storeurl"
-	"github.com/carlosframework/regionha/placement"
 	"github.com/carlosframework/regionha/roster"
 	"github.com/carlosframework/regionha/termfence"
 )
 
-// announceEvery is how often the worker's own edges file is published, and its
-// clock compared with the store's.
-const announceEvery = time.Minute
+// Config is everything that a worker drives a region with. It reaches nothing
+// outside of the process by itself.
+type Config struct {
+	Region  string
+	Self    roster.Box // this worker's own entry, on whose machine it was proven to run
+	Roster  *roster.Directory
+	Control objstore.Store
+	Data    hostrelocate.Store // of Region
+	Cloud   Cloud
+	Certs   map[string]*x509.Certificate // what boxes' identities are verified with; nil: none verifies
 
-// Describer reads the state of a box's instance.
-type Describer interface {
-	Describe(ctx context.Context, box boxid.Cloud) (termfence.Observation, error)
+	SecretFP string // of the deployment's secret
+	Internal string // where peers bring hints to, host:port
+
+	// Send tells others of a claim that was written, without waiting; nil: they
+	// find out by themselves.
+	Send func(hint.Outgoing)
+
+	// Reach tries to connect to a box's internal listener; nil: whether a box
+	// can be reached is not known.
+	Reach func(ctx context.Context, addr string) error
+
+	Pace
+	Log     *slog.Logger          // slog.Default if nil
+	Alerts  *alert.Board          // nil: nobody is told
+	Metrics prometheus.Registerer // nil: nothing is measured
 }
 
-// Worker drives one region.
+// Worker drives one region. It is safe for concurrent use.
 type Worker struct {
-	set    Settings
-	log    *slog.Logger
-	secret boxauth.Secret
+	set     Config
+	control objstore.Store
+	roster  *roster.Directory
+	self    roster.Box
+	cloud   Cloud
+	certs   map[string]*x509.Certificate
+	log     *slog.Logger
+	alerts  *alert.Board
 
-	control   objstore.Store
-	roster    *roster.Directory
-	self      roster.Box
-	describer Describer
-	fences    termfence.Reader
-	relocate  *hostrelocate.Worker
-	hints     *hint.Sender
-
-	internal     net.Listener
-	internalAddr string
-
+	fences   termfence.Reader
+	relocate *hostrelocate.Worker
 	survey   *survey.Surveyor
+
+	clock    clock
+	standing standing
 	gone     gone
+	disks    *disks
 	draining draining
+	looks    looks
+	sights   sights
+	doubts   pending // boxes that a hint is about
+	news     pending // hosts whose claims are to be read
 	claims   index
-	queue    queue
-	hurry    chan struct{} // describe every box now
-	ownWork  chan struct{} // never signalled: the worker's edges file does not change
-	clocked  atomic.Int64  // how far this clock is off, in nanoseconds
-
-	compared     chan struct{} // closed once the clock was compared with the store's
-	compareFirst sync.Once
-
-	ready atomic.Pointer[string]
+	unplaced unplaced
+	moves    moves
+	queue    *queue
+	gauges   gauges
+	rosters  chan roster.Snapshot // of sweeps, for confirmLoop
+	members  members
+	volumes  volumes
 }
 
-// Run is the worker until ctx ends. Its error is for config.Exit.
-func Run(ctx context.Context, set Settings) error {
-	if err := set.check(); err != nil {
-		return err
+// New makes a worker. It sends no request. Call Drive.
+func New(c Config) (*Worker, error) {
+	if err := c.Pace.check(); err != nil {
+		return nil, err
 	}
-	w := &Worker{set: set, log: set.Logger(os.Stderr).With("box", set.Box, "region", set.Region), hurry: make(chan struct{}, 1),
-		compared: make(chan struct{})}
-	w.notReady("starting")
-	var err error
-	if w.internal, err = net.Listen("tcp", set.Internal); err != nil {
-		return fmt.Errorf("internal: %w", err)
+	if c.Cloud.Instances == nil || c.Self.Ref == "" || c.Self.Region != c.Region {
+		return nil, fmt.Errorf("worker: want a cloud, and an entry of region %q: got %q of %q", c.Region, c.Self.Ref, c.Self.Region)
 	}
-	if w.internalAddr, err = serve.Advertised(w.internal, set.Advertise); err != nil {
-		return err
+	if c.Log == nil {
+		c.Log = slog.Default()
 	}
-	adm, err := admin.Listen(admin.Config{Addr: set.Admin.Admin, Ready: w.readiness, Log: w.log})
-	if err != nil {
-		return err
+	if c.Send == nil {
+		c.Send = func(hint.Outgoing) {}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return adm.Serve(ctx) })
-	group.Go(func() error {
-		err := w.work(ctx)
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil
-		}
-		return err
-	})
-	return group.Wait()
-}
-
-// work proves who this machine is, and then drives the region.
-func (w *Worker) work(ctx context.Context) error {
-	data, err := w.open(ctx)
-	if err != nil {
-		return err
-	}
+	w := &Worker{set: c, control: c.Control, roster: c.Roster, self: c.Self, cloud: c.Cloud, certs: c.Certs, log: c.Log, alerts: c.Alerts,
+		fences: termfence.Reader{Store: c.Control, Roster: c.Roster}, clock: newClock(), looks: newLooks(), disks: newDisks(), doubts: newPending(),
+		news: newPending(), rosters: make(chan roster.Snapshot)}
+	w.queue = newQueue(w.mayBegin)
+	w.survey = &survey.Surveyor{SecretFP: c.SecretFP, Log: c.Log,
+		Reader: survey.Reader{Store: c.Control, Roster: c.Roster, Region: c.Region, Gone: w.gone.has}}
 	w.relocate = &hostrelocate.Worker{
-		Control: w.control, Data: data, Region: w.set.Region, Roster: w.roster, PinDelay: w.set.PinDelay, Skew: announce.ClockLimit,
-		Self: hostclaim.Member{Box: w.self.Ref, Enrollment: w.self.Enrollment}, Changed: w.changed,
-		Gone: w.gone.get,
+		Control: c.Control, Data: c.Data, Region: c.Region, Roster: c.Roster, PinDelay: c.PinDelay, Skew: announce.ClockLimit,
+		Self:    hostclaim.Member{Box: c.Self.Ref, Enrollment: c.Self.Enrollment},
+		Changed: w.changed, Gone: w.evidence, Choose: w.survey.Choose,
 	}
-	w.fences = termfence.Reader{Store: w.control, Roster: w.roster}
-	w.survey = w.surveyor()
-	w.relocate.Choose = w.survey.Choose
-	w.queue.open()
-	w.hints = hint.NewSender(hint.Sender{Secret: w.secret, Peers: w.peers, Log: w.log,
-		Bump: func(ctx context.Context, hosts ...string) error {
-			return regionfile.Bump(ctx, w.control, w.set.Region, hosts...)
-		}})
-	w.ready.Store(nil)
-	w.log.Info("driving the region", "sweep", w.set.Sweep, "pin_delay", w.set.PinDelay, "internal", w.internalAddr)
+	return w, w.gauges.register(c.Metrics, w)
+}
 
+// Drive runs the region until ctx ends: every loop of the worker, joined.
+func (w *Worker) Drive(ctx context.Context) error {
+	w.log.Info("driving the region", "sweep", w.set.Sweep, "pin_delay", w.set.PinDelay, "internal", w.set.Internal)
 	group, ctx := errgroup.WithContext(ctx)
-	for _, loop := range []func(context.Context) error{w.watch, w.fenceLoop, w.drive, w.announce, w.serve, w.hints.Run} {
+	for _, loop := range []func(context.Context) error{
+		w.announce, w.watch, w.readNews, w.sweepLoop, w.confirmLoop, w.lookLoop, w.events, w.takeTurns, w.drive, w.judgeDisks, w.recordLoop, w.report,
+	} {
 		group.Go(func() error { return loop(ctx) })
 	}
 	return group.Wait()
 }
 
-func (w *Worker) open(ctx context.Context) (storeurl.Store, error) {
-	var err error
-	if w.secret, err = boxauth.LoadSecret(w.set.SecretFile.SecretFile, w.log); err != nil {
-		return nil, err
-	}
-	name, err := storeurl.Name(w.set.Control)
-	if err != nil {
-		return nil, fmt.Errorf("%w: control: %w", config.ErrUsage, err)
-	}
-	if w.control, err = storeurl.Open(ctx, w.set.Control); err != nil {
-		return nil, err
-	}
-	if err := storetest.Guard(ctx, w.control); err != nil {
-		return nil, fmt.Errorf("control store %s: %w", name, err)
-	}
-	w.roster = roster.Open(w.control, w.set.RosterKey.PublicKey, name)
-	if w.describer, err = awscloud.NewDescriber(ctx); err != nil {
-		return nil, err
-	}
-	self, region, err := proof.Wait(ctx, proof.Config{
-		Control: w.control, Roster: w.roster, Machine: imds.New(""), Box: w.set.Box, Region: w.set.Region, Log: w.log,
-		Waiting: w.notReady,
-	})
-	if err != nil {
-		return nil, err
-	}
-	w.self = self
-	return storeurl.Open(ctx, region.Data)
-}
-
-// announce publishes where this worker takes hints, and watches its clock.
-func (w *Worker) announce(ctx context.Context) error {
-	announcer := announce.Announcer{
-		Store: w.control, Changed: w.ownWork, Every: announceEvery, Log: w.log,
-		Edges: func() placement.Edges {
-			return placement.Edges{Box: w.self.Ref, Region: w.set.Region, Internal: w.internalAddr, Protocol: roster.Protocol,
-				Capabilities: []string{placement.CapabilityWorker}, SecretsKeyFP: w.secret.Fingerprint(), At: time.Now().UTC()}
-		},
-		Clock: func(off time.Duration) {
-			w.clocked.Store(int64(off))
-			w.compareFirst.Do(func() { close(w.compared) })
-			if off.Abs() > announce.ClockLimit {
-				w.log.Error("this worker's clock is off from the store's: it drives nothing", "off", off.Round(time.Second), "at_most", announce.ClockLimit)
-			}
-		},
-	}
-	return announcer.Run(ctx)
-}
-
-// awaitClock waits until the clock was compared once; false where ctx ended
-// first.
-func (w *Worker) awaitClock(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-w.compared:
-		return true
+// Hint is told where to look now; it does not wait. A hint about a box makes it
+// be looked up in the roster and in the cloud, one about a host makes its claim
+// be read.
+func (w *Worker) Hint(h hint.Hint) {
+	switch {
+	case h.Box != "":
+		w.doubts.add(h.Box)
+	case h.Gen > 0 && hostclaim.CheckHost(h.Host) == nil:
+		w.notice(h.Host, w.queue.wake)
 	}
 }
 
-// clockOff refuses to drive with a clock that is off: the bound on what a
-// failover loses counts on it.
-func (w *Worker) clockOff() error {
-	if off := time.Duration(w.clocked.Load()); off.Abs() > announce.ClockLimit {
-		return fmt.Errorf("this worker's clock is off by %s", off.Round(time.Second))
+// Ready is nil while this worker may drive its region.
+func (w *Worker) Ready() error {
+	if !w.clock.isCompared() {
+		return errors.New("its clock was not compared with the store's yet")
 	}
-	return nil
+	return w.mayDrive()
 }
 
-// serve takes hints: a claim that moved, or a box that does not answer.
-func (w *Worker) serve(ctx context.Context) error {
-	handler := hint.Handler(&boxauth.Verifier{Secret: w.secret, Log: w.log}, func(h hint.Hint) {
-		switch {
-		case h.Box != "":
-			w.hurryUp()
-		case h.Gen > 0 && hostclaim.CheckHost(h.Host) == nil:
-			w.queue.add(h.Host)
-		}
-	})
-	s := &http.Server{Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
-	return serve.HTTP(ctx, w.internal, s, time.Second)
-}
+// mayDrive refuses to drive with a clock that is off, which the bound on what a
+// failover loses counts on, and without an active entry of this worker's own.
+func (w *Worker) mayDrive() error { return errors.Join(w.clock.check(), w.standing.check()) }
 
-// changed tells the boxes that take part, without waiting, that a claim moved.
+// changed takes in a claim that this worker wrote, and tells others.
 func (w *Worker) changed(_ context.Context, c *hostclaim.Claim) {
-	w.claims.put(c)
-	w.hints.Send(hint.Outgoing{Hint: hint.Hint{Host: c.Host, Gen: c.Gen}, To: append([]string{c.Op.Exec}, c.Op.Participants...)})
+	w.saw(c)
+	w.set.Send(hint.Of(c))
 }
 
-func (w *Worker) notReady(why string) { w.ready.Store(&why) }
-
-func (w *Worker) readiness() error {
-	if why := w.ready.Load(); why != nil {
-		return errors.New(*why)
-	}
-	return w.clockOff()
-}
-
-func (w *Worker) hurryUp() { signal(w.hurry) }
-
-// index is the newest claim that this worker saw of each host. It only says
-// where to look: every step reads the claim again.
-type index struct {
-	mu sync.Mutex
-	by map[string]*hostclaim.Claim
-}
-
-func (x *index) put(c *hostclaim.Claim) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.by == nil {
-		x.by = map[string]*hostclaim.Claim{}
-	}
-	if old := x.by[c.Host]; old == nil || old.Gen < c.Gen {
-		x.by[c.Host] = c
-	}
-}
-
-// hosts lists the hosts whose newest claim passes.
-func (x *index) hosts(pass func(*hostclaim.Claim) bool) (list []string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for host, c := range x.by {
-		if pass(c) {
-			list = append(list, host)
+// Peers lists the internal addresses of the region's boxes named, nil for all,
+// as of the last look at them.
+func (w *Worker) Peers(refs []string) []string {
+	var list []string
+	for _, f := range w.survey.Edges().Files {
+		if e := f.Edges; e.Internal != "" && e.Region == w.set.Region && e.Box != w.self.Ref && named(refs, e.Box) {
+			list = append(list, e.Internal)
 		}
 	}
 	return list
 }
+
+func named(refs []string, ref string) bool { return refs == nil || slices.Contains(refs, ref) }
