@@ -71,7 +71,7 @@ func (p *Participant) pass(ctx context.Context, o hostclaim.Observed) (Turn, err
 			return waits(min(left, maxWait), "pinning %s: waiting %s for the fence's window", o.Host, left.Round(100*time.Millisecond)), nil
 		}
 	}
-	return waits(poll, "%s %s: waiting for a worker", c.Op.Phase, o.Host), nil
+	return waits(retry, "%s %s: waiting for a worker", c.Op.Phase, o.Host), nil
 }
 
 // gives reports whether the executor is to give the host up. That stays legal
@@ -98,7 +98,7 @@ func (p *Participant) execute(ctx context.Context, o hostclaim.Observed) (Turn, 
 	case hostclaim.Probing:
 		return p.probe(ctx, o)
 	}
-	return waits(poll, "%s %s: waiting for a worker", o.Claim.Op.Phase, o.Host), nil
+	return waits(retry, "%s %s: waiting for a worker", o.Claim.Op.Phase, o.Host), nil
 }
 
 // acknowledge costs no request beside the claim's.
@@ -111,7 +111,7 @@ func (p *Participant) acknowledge(ctx context.Context, o hostclaim.Observed) (Tu
 // release does: the last flush, and the receipt.
 func (p *Participant) release(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 	if o.Claim.Op.Journal.Release != nil {
-		return waits(poll, "released %s: waiting for a worker", o.Host), nil
+		return waits(retry, "released %s: waiting for a worker", o.Host), nil
 	}
 	r, err := p.Runtime.Release(ctx, o)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *Participant) build(ctx context.Context, o hostclaim.Observed) (Turn, er
 	if p.Changed != nil {
 		p.Changed(ctx, o.Claim)
 	}
-	return waits(poll, "built %s: waiting for a worker to accept it", o.Host), nil
+	return waits(retry, "built %s: waiting for a worker to accept it", o.Host), nil
 }
 
 // install makes the receipt, opens an attempt and is admitted to the prepared
@@ -170,7 +170,7 @@ func (p *Participant) probe(ctx context.Context, o hostclaim.Observed) (Turn, er
 	case failed != nil:
 		return p.failed(ctx, o, failed)
 	case j.Probe != nil:
-		return waits(poll, "probed %s: waiting for a worker to complete", o.Host), nil
+		return waits(retry, "probed %s: waiting for a worker to complete", o.Host), nil
 	}
 	session := c.Holder.Session
 	_, turn, err := p.driver().update(ctx, o, fmt.Sprintf("session %d of %s passed its probe", session, o.Host),
@@ -193,7 +193,7 @@ func (p *Participant) receiptLost(ctx context.Context, o hostclaim.Observed, why
 func (p *Participant) orPassed(ctx context.Context, o hostclaim.Observed, end step) (Turn, error) {
 	turn, made, err := p.driver().first(ctx, o, end)
 	if err == nil && !made {
-		return waits(poll, "probed %s: waiting for a worker to complete", o.Host), nil
+		return waits(retry, "probed %s: waiting for a worker to complete", o.Host), nil
 	}
 	return turn, err
 }

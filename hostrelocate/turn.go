@@ -39,7 +39,8 @@ const (
 	// soon is the pause for what another driver is about to finish.
 	soon = 50 * time.Millisecond
 
-	// retry is the pause after a step that could not be made now.
+	// retry is the pause after a step that could not be made now, and of a box
+	// that waits for a worker, whose hint wakes it sooner.
 	retry = time.Second
 
 	// seek is the pause while no box may be given a host.

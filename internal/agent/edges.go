@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
@@ -53,33 +52,19 @@ func behind(o hostclaim.Observed) placement.Claim {
 	return c
 }
 
-// tellMoved tells at once those whose hosts have a new home here, as far as they
-// still have to put theirs away: they hold requests, and pass them on. Everybody
-// else asks when a request needs it.
+// tellMoved tells every peer at once, in one hint for a whole file, that hosts
+// have a new home here: those that hold requests look for them, see
+// [Agent.homeMoved]. Everybody else asks when a request needs it.
 func (a *Agent) tellMoved(hosts []string) {
-	var from []string
-	for _, name := range hosts {
-		if h, ok := a.supervised(name); ok {
-			from = append(from, leaving(h.shown.Load().claim)...)
-		}
-	}
-	slices.Sort(from)
-	if from = slices.Compact(from); len(from) > 0 {
-		a.hints.Send(hint.Outgoing{Hint: hint.Hint{Host: hosts[0]}, To: from})
-	}
+	a.hints.Send(hint.Outgoing{Hint: hint.Hint{Host: hosts[0]}})
 }
 
-// leaving lists the boxes that had the host and still have to put it away.
-func leaving(c *hostclaim.Claim) (boxes []string) {
-	if c == nil {
-		return nil
+// homeMoved takes a peer's hint that it is a new home. Who holds no request
+// reads nothing, whatever moves in the region.
+func (a *Agent) homeMoved() {
+	if a.gateway.Held() > 0 {
+		a.homes.soon()
 	}
-	for _, o := range c.Obligations {
-		if o.Kind == hostclaim.ParkLocal {
-			boxes = append(boxes, o.Box)
-		}
-	}
-	return boxes
 }
 
 // clock says so when this box's clock is off. It serves on: nothing that it may

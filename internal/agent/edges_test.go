@@ -3,15 +3,18 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/alert"
 	"github.com/carlosframework/regionha/internal/hint"
+	"github.com/carlosframework/regionha/internal/ingress"
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/placement"
 )
@@ -69,25 +72,37 @@ func TestWhatDrainsByTheRosterSaysSo(t *testing.T) {
 	require.Len(t, n.dirty, 1, "and publishes it at once")
 }
 
-func TestOfAHomeThatMovedThoseAreToldThatHadTheHost(t *testing.T) {
+func TestOfHomesThatMovedEveryPeerIsToldOnce(t *testing.T) {
 	n := newNewcomer(t)
-	_, to := n.told()
-	for name, boxes := range map[string][]string{"a.example": {"box-2", "box-3"}, "b.example": {"box-2"}, "c.example": nil} {
-		c := &hostclaim.Claim{Host: name}
-		for _, b := range boxes {
-			c.Obligations = append(c.Obligations, hostclaim.Obligation{Kind: hostclaim.ParkLocal, Box: b})
-		}
-		h := &host{agent: n.Agent, name: name, log: n.log, wake: make(chan struct{}, 1)}
-		h.show(func(s *shown) { s.claim = c })
-		n.hosts[name] = h
-	}
-	n.tellMoved([]string{"a.example", "b.example", "c.example", "gone.example"})
-	n.tellMoved([]string{"c.example"})
+	got, to := n.told()
+	n.tellMoved([]string{"a.example", "b.example", "c.example"})
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	require.NoError(t, n.hints.Run(ctx))
-	require.Equal(t, []string{"box-2", "box-3"}, <-to)
-	require.Empty(t, to, "one that is created here left nobody")
+	require.Equal(t, hint.Hint{V: 1, Host: "a.example"}, <-got)
+	require.Nil(t, <-to, "all of them")
+	require.Empty(t, to)
+}
+
+func TestOnlyWhoHoldsRequestsLooksForAHomeThatMoved(t *testing.T) {
+	n := newNewcomer(t)
+	held, err := ingress.New(ingress.Config{Self: "box-1", Local: func(string) (ingress.Local, bool) { return ingress.Local{}, true },
+		Home: func(string) (ingress.Home, bool) { return ingress.Home{}, false }})
+	require.NoError(t, err)
+	n.gateway = held
+	n.homeMoved()
+	require.Empty(t, n.homes.ask)
+	ctx, stop := context.WithCancel(t.Context())
+	var requests sync.WaitGroup
+	requests.Go(func() {
+		defer func() { _ = recover() }() // its client goes away
+		held.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "http://notes.example/", nil))
+	})
+	require.Eventually(t, func() bool { return held.Held() == 1 }, time.Minute, time.Millisecond)
+	n.homeMoved()
+	require.Len(t, n.homes.ask, 1)
+	stop()
+	requests.Wait()
 }
 
 func TestTwoHomesUnderOneStampAreAlertedAsLongAsTheyAre(t *testing.T) {

@@ -31,7 +31,7 @@ func (a *Agent) serveIngress(ctx context.Context) error {
 func (a *Agent) serveInternal(ctx context.Context) error {
 	handler := hint.Handler(&boxauth.Verifier{Secret: a.secret, Log: a.log}, func(h hint.Hint) {
 		if h.Gen == 0 {
-			a.homes.soon()
+			a.homeMoved()
 		}
 		if hostclaim.CheckHost(h.Host) == nil && h.Gen > 0 && !a.knows(h.Host, h.Gen) {
 			a.look(ctx, h.Host)
