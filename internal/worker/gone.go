@@ -31,13 +31,19 @@ func (g *gone) has(box string) bool { _, ok := g.get(box); return ok }
 // fenced reports whether there is nothing left to find out about a box.
 func (g *gone) fenced(box string) bool { e, ok := g.get(box); return ok && !e.Declared() }
 
-func (g *gone) put(e termfence.Evidence) {
+// put takes in evidence. False where it says nothing that was not known: two
+// looks at one box may find the same.
+func (g *gone) put(e termfence.Evidence) (news bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.by == nil {
 		g.by = map[string]termfence.Evidence{}
 	}
+	if old, known := g.by[e.Box()]; known && old.Ref() == e.Ref() {
+		return false
+	}
 	g.by[e.Box()] = e
+	return true
 }
 
 // boxes is a copy of all of it.
@@ -71,9 +77,11 @@ func (g *gone) again(enrollment string) {
 	delete(g.looked, enrollment)
 }
 
-// found takes in evidence, and queues what ran on the box.
+// found takes in evidence that is news, and queues what ran on the box.
 func (w *Worker) found(e termfence.Evidence) {
-	w.gone.put(e)
+	if !w.gone.put(e) {
+		return
+	}
 	w.log.Warn("a box is gone", "about", e.Box(), "at", e.ObservedAt(), "declared", e.Declared(), "hosts", w.claims.countOn(e.Box()))
 	w.alerts.Clear(alert.AwaitingEvidence, e.Box())
 	w.forgetVolumes(e.Box())

@@ -11,6 +11,7 @@ import (
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/roster"
 	"github.com/carlosframework/regionha/termfence"
+	"github.com/carlosframework/regionha/termfence/fencetest"
 )
 
 // edit changes a box's entry in the roster.
@@ -172,4 +173,13 @@ func TestABoxOfAnotherRegionIsAnotherWorkers(t *testing.T) {
 	sweep(t, w)
 	require.False(t, w.gone.has("box-1"))
 	require.Zero(t, *gets)
+}
+
+func TestWhatIsFoundTwiceIsNewsOnce(t *testing.T) {
+	var g gone
+	declared, fence := fencetest.Declared(t, "box-1", "e-1", "ie", time.Now()), fencetest.Evidence(t, "box-1", "e-1", "ie", time.Now())
+	require.True(t, g.put(declared))
+	require.False(t, g.put(declared))
+	require.True(t, g.put(fence), "a fence takes the place of a declaration")
+	require.False(t, g.put(fence))
 }
