@@ -113,7 +113,8 @@ func New(cfg Config) (*Ingress, error) {
 		return nil, errors.New("ingress: a bound is negative")
 	}
 	cfg = cfg.withDefaults()
-	g := &Ingress{cfg: cfg, ending: make(chan struct{}), apps: newTransport(dialApp, appIdle), peers: newTransport(dialPeer, peerIdle)}
+	g := &Ingress{cfg: cfg, ending: make(chan struct{}),
+		apps: newTransport(dialApp, appIdle, cfg.HoldFor), peers: newTransport(dialPeer, peerIdle, cfg.HoldFor)}
 	g.toApps, g.toPeers = newProxy(g.apps, cfg.Log), newProxy(g.peers, cfg.Log)
 	g.shares.limits = limits{requests: cfg.MaxRequests, requestsHost: cfg.MaxRequestsHost,
 		held: cfg.MaxHeld, heldHost: cfg.MaxHeldHost, kept: cfg.MaxBodies, keptHost: cfg.MaxBodiesHost}

@@ -15,9 +15,12 @@ const (
 	watchAfter  = time.Second
 
 	// askFirst is how long a body may be that is sent to a peer before that
-	// says that its app takes it: one that is refused unread is whole still.
+	// says that its app takes it: one that is refused unread is whole still. A
+	// peer says so, or refuses, in the time that it holds a request for its own
+	// app; the body of one that says nothing for longer is sent after
+	// answerFirst such times.
 	askFirst    = 64 << 10
-	answerFirst = 5 * time.Second // the body is sent if the peer says nothing
+	answerFirst = 3
 
 	// appIdle is how long a connection to an app is kept without a request:
 	// less than any app keeps it, because a write that meets the app's close
@@ -30,7 +33,7 @@ const (
 	longestHeader = 256 << 10
 )
 
-func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error), idle time.Duration) *http.Transport {
+func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn, error), idle, hold time.Duration) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			c, err := dial(ctx, network, addr)
@@ -43,7 +46,7 @@ func newTransport(dial func(ctx context.Context, network, addr string) (net.Conn
 		MaxIdleConnsPerHost:    64,
 		MaxIdleConns:           1024,
 		IdleConnTimeout:        idle,
-		ExpectContinueTimeout:  answerFirst,
+		ExpectContinueTimeout:  answerFirst * hold,
 		MaxResponseHeaderBytes: longestHeader,
 	}
 }
