@@ -28,6 +28,6 @@
 //
 // # Not guaranteed
 //
-// A confirmation has no end. That the instance still runs when the box is
-// enrolled is found out by the workers of its region, which then describe it.
+// That the instance still runs when the box is enrolled, within [MaxAge] of the
+// confirmation, is found out by the workers of its region, which then describe it.
 package membership

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/carlosframework/regionha/boxid"
 	"github.com/carlosframework/regionha/internal/record"
@@ -29,10 +30,15 @@ func (e Evidence) SHA256() string { return e.sha256 }
 // Record returns what was verified. Its lists are the caller's to read only.
 func (e Evidence) Record() Record { return e.rec }
 
+// MaxAge is how long a confirmation binds after its worker looked. The cloud
+// forgets an instance about an hour after it ended, and says nothing of it from
+// then on: one that is enrolled so late could never be fenced.
+const MaxAge = 30 * time.Minute
+
 // Binds reports, as an error, whether the confirmation fails to bind an
 // identity to its reference in a region, by the roster r that the enrollment is
-// written into. The roster that it was verified by may be older than r.
-func (e Evidence) Binds(r roster.Roster, identity boxid.Evidence, region string) error {
+// written into at now. The roster that it was verified by may be older than r.
+func (e Evidence) Binds(r roster.Roster, identity boxid.Evidence, region string, now time.Time) error {
 	cloud := identity.Cloud()
 	switch {
 	case e.rec.Box == "" || e.rec.Box != identity.Box():
@@ -43,6 +49,9 @@ func (e Evidence) Binds(r roster.Roster, identity boxid.Evidence, region string)
 		return fmt.Errorf("%w: it is of cloud region %q, the box's is %q", ErrUnverified, e.rec.AWSRegion, cloud.Region)
 	case e.rec.TargetPlacement != region:
 		return fmt.Errorf("%w: it is for placement %q", ErrUnverified, e.rec.TargetPlacement)
+	case now.Sub(e.rec.ObservedAt) > MaxAge:
+		return fmt.Errorf("%w: it is of %s, %s ago: at most %s", ErrUnverified, e.rec.ObservedAt.Format(time.RFC3339),
+			now.Sub(e.rec.ObservedAt).Round(time.Second), MaxAge)
 	}
 	if err := check(r, e.rec); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnverified, err)

@@ -83,7 +83,7 @@ func TestAConfirmationBindsOnlyWhatItIsAbout(t *testing.T) {
 	ev, err := w.publish(t, must(t, a))
 	require.NoError(t, err)
 	identity := a.seen.Identity
-	require.NoError(t, ev.Binds(a.roster, identity, "de"))
+	require.NoError(t, ev.Binds(a.roster, identity, "de", now.Add(membership.MaxAge)))
 	for name, c := range map[string]struct {
 		identity boxid.Evidence
 		region   string
@@ -103,11 +103,22 @@ func TestAConfirmationBindsOnlyWhatItIsAbout(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(by)
 			}
-			err := ev.Binds(by.roster, c.identity, c.region)
+			err := ev.Binds(by.roster, c.identity, c.region, now)
 			require.ErrorIs(t, err, membership.ErrUnverified)
 			require.ErrorContains(t, err, c.reason)
 		})
 	}
+}
+
+func TestAnOldConfirmationBindsNothing(t *testing.T) {
+	w, a := newWorld(t), own(t)
+	ev, err := w.publish(t, must(t, a))
+	require.NoError(t, err)
+	_, err = w.edit(t, func(r *roster.Roster) error {
+		return r.Enroll(a.seen.Identity, ev, a.target, "default", "e-new", now.Add(membership.MaxAge+time.Second))
+	})
+	require.ErrorIs(t, err, membership.ErrUnverified)
+	require.ErrorContains(t, err, "30m1s ago")
 }
 
 func TestAnEnrollmentBetweenTheReadAndTheWriteIsSeen(t *testing.T) {

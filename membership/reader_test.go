@@ -218,7 +218,7 @@ func TestEvidenceSaysWhatWasVerified(t *testing.T) {
 	require.Len(t, ev.SHA256(), 64)
 	_, err = w.reader.Read(t.Context(), "new", nil)
 	require.ErrorIs(t, err, membership.ErrUnverified)
-	require.ErrorIs(t, membership.Evidence{}.Binds(deployment(), boxid.Evidence{}, ""), membership.ErrUnverified)
+	require.ErrorIs(t, membership.Evidence{}.Binds(deployment(), boxid.Evidence{}, "", now), membership.ErrUnverified)
 	_, err = w.reader.Read(t.Context(), "new", []string{membership.Key("new", now.Add(1))})
 	require.ErrorIs(t, err, objstore.ErrNotFound, fmt.Sprintf("%v", err))
 }

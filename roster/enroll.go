@@ -24,8 +24,8 @@ func NewEnrollment() string { return record.Nonce() }
 // another.
 type Binding interface {
 	// Binds refuses identity, for a region of r, unless the binding holds by
-	// r, the roster that the enrollment is about to be written into.
-	Binds(r Roster, identity boxid.Evidence, region string) error
+	// r, the roster that the enrollment is about to be written into, at now.
+	Binds(r Roster, identity boxid.Evidence, region string, now time.Time) error
 }
 
 // OperatorsWord is the instance id that an operator expects, which the identity
@@ -33,7 +33,7 @@ type Binding interface {
 type OperatorsWord struct{}
 
 // Binds refuses an identity for which no operator named the instance.
-func (OperatorsWord) Binds(_ Roster, identity boxid.Evidence, _ string) error {
+func (OperatorsWord) Binds(_ Roster, identity boxid.Evidence, _ string, _ time.Time) error {
 	if !identity.Bound() {
 		return fmt.Errorf("only the box itself says that it is %s; name the expected instance", identity.Cloud())
 	}
@@ -60,7 +60,7 @@ func (r *Roster) Enroll(e boxid.Evidence, binding Binding, region, pool, enrollm
 		return fmt.Errorf("%w: enroll box %q: it is %s, region %q is %s in account %s",
 			ErrInvalid, ref, cloud, region, place.AWSRegion, place.Account)
 	}
-	if err := binding.Binds(*r, e, region); err != nil {
+	if err := binding.Binds(*r, e, region, now); err != nil {
 		return fmt.Errorf("%w: enroll box %q: %w", ErrInvalid, ref, err)
 	}
 	box := Box{Ref: ref, Enrollment: enrollment, EnrolledAt: now.UTC(), Region: region, Pool: pool, State: Active}

@@ -83,9 +83,9 @@ type judge struct {
 	asked  []string
 }
 
-func (j *judge) Binds(r roster.Roster, identity boxid.Evidence, region string) error {
+func (j *judge) Binds(r roster.Roster, identity boxid.Evidence, region string, at time.Time) error {
 	j.boxes = len(r.Boxes)
-	j.asked = append(j.asked, identity.Box(), identity.Cloud().InstanceID, region)
+	j.asked = append(j.asked, identity.Box(), identity.Cloud().InstanceID, region, at.Format(time.RFC3339))
 	return j.answer
 }
 
@@ -107,7 +107,7 @@ func TestABindingIsAskedByTheRosterThatIsWritten(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, cloud("i-3"), snap.Boxes["box-3"].Cloud)
-	require.Equal(t, []string{"box-3", "i-3", "ie"}, binds.asked)
+	require.Equal(t, []string{"box-3", "i-3", "ie", now.Format(time.RFC3339)}, binds.asked)
 	require.Equal(t, 2, binds.boxes)
 }
 

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,8 +12,13 @@ import (
 	"github.com/carlosframework/regionha/termfence"
 )
 
-// parallel bounds a reader's requests in flight.
-const parallel = 16
+const (
+	// parallel bounds a reader's requests in flight.
+	parallel = 16
+
+	// maxFences bounds the machines that ever ended.
+	maxFences = 100_000
+)
 
 // fencePrefix is where every fence is, by enrollment.
 var fencePrefix = strings.TrimSuffix(termfence.Key(""), ".json")
@@ -59,7 +65,10 @@ func (r *Reader) verify(ctx context.Context, l *Look, refs []string) {
 	group.SetLimit(parallel)
 	for i, ref := range refs {
 		group.Go(func() error {
-			e, _, err := reader.Fenced(ctx, l.Boxes[ref].Enrollment)
+			e, found, err := reader.Fenced(ctx, l.Boxes[ref].Enrollment)
+			if err == nil && !found {
+				err = errors.New("its fence is listed and not there")
+			}
 			read[i] = Fence{At: e.ObservedAt(), Evidence: e, Err: err}
 			return nil
 		})
@@ -83,6 +92,9 @@ func (r *Reader) listFences(ctx context.Context) (map[string]bool, error) {
 	for info, err := range r.Store.List(ctx, fencePrefix) {
 		if err != nil {
 			return listed, fmt.Errorf("list the fences: %w", err)
+		}
+		if len(listed) == maxFences {
+			return listed, fmt.Errorf("list the fences: there are more than %d", maxFences)
 		}
 		listed[strings.TrimSuffix(strings.TrimPrefix(info.Key, fencePrefix), ".json")] = true
 	}

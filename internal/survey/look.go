@@ -168,6 +168,14 @@ func (l *Look) give(ref, app string) {
 	l.loads[ref] = load
 }
 
+// take counts one host of app less on ref.
+func (l *Look) take(ref, app string) {
+	load := l.loads[ref]
+	load.Hosts--
+	load.Apps[app]--
+	l.loads[ref] = load
+}
+
 // serves reports whether the edges file of ref lists the host: then its load
 // counts it in.
 func (l *Look) serves(ref, host string) bool {

@@ -1,7 +1,10 @@
 package survey_test
 
 import (
+	"context"
 	"crypto/ed25519"
+	"iter"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +114,50 @@ func TestWhereAFenceCannotBeReadNobodyIsChosenNorNamed(t *testing.T) {
 	require.NoError(t, err)
 	_, err = look.Named(survey.Want(serving("box-1"), "default", fingerprint, nil), "box-2")
 	require.ErrorIs(t, err, termfence.ErrUnverified)
+}
+
+// listing is a store that lists a fence which is not there.
+type listing struct {
+	*memstore.Store
+	key string
+}
+
+func (s listing) List(ctx context.Context, prefix string) iter.Seq2[objstore.Info, error] {
+	return func(yield func(objstore.Info, error) bool) {
+		for info, err := range s.Store.List(ctx, prefix) {
+			if !yield(info, err) {
+				return
+			}
+		}
+		if strings.HasPrefix(s.key, prefix) {
+			yield(objstore.Info{Key: s.key}, nil)
+		}
+	}
+}
+
+func TestAFenceThatIsListedAndNotThereIsAnError(t *testing.T) {
+	store, s := region(t)
+	s.Reader.Store = listing{store, "control/box-fences/e-box-3.json"}
+	_, _, err := s.Choose(t.Context(), serving("box-1"), nil)
+	require.ErrorContains(t, err, "listed and not there")
+}
+
+func TestAHostThatIsChosenForAgainCountsOnce(t *testing.T) {
+	store, s := region(t)
+	last := ""
+	for range 5 { // its move did not begin
+		m, ok, err := s.Choose(t.Context(), serving("box-1"), nil)
+		require.NoError(t, err)
+		require.True(t, ok)
+		last = m.Box
+	}
+	other := serving("box-1")
+	other.Host = "other.example"
+	record(t, store, other.Host)
+	m, ok, err := s.Choose(t.Context(), other, nil)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NotEqual(t, last, m.Box, "the other has none")
 }
 
 // TestABrokenFenceOfABoxThatMayNotActKeepsNobody: it is refused for that.

@@ -100,10 +100,14 @@ func (s *Surveyor) pick(ctx context.Context, c *hostclaim.Claim, exclude []strin
 	return chosen, err
 }
 
-// give counts the host on its new box.
+// give counts the host on its new box, and no longer on one that it was given to
+// before: that move did not begin.
 func (s *Surveyor) give(host string, g given) {
 	if s.given == nil {
 		s.given = map[string]given{}
+	}
+	if before, ok := s.given[host]; ok {
+		s.newest.Load().take(before.box, before.app)
 	}
 	s.given[host] = g
 	s.newest.Load().give(g.box, g.app)

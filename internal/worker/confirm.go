@@ -59,7 +59,8 @@ func (w *Worker) emptied(ctx context.Context, r roster.Roster, placement string)
 	return seen, nil
 }
 
-// confirm writes the confirmation of a box, unless one that holds is there.
+// confirm writes the confirmation of a box, unless one that holds is there and
+// has half of its time left.
 func (w *Worker) confirm(ctx context.Context, a around, ref string, t *try) error {
 	if t.identity.Box() == "" {
 		identity, err := w.identify(ctx, a.Roster, ref)
@@ -69,7 +70,10 @@ func (w *Worker) confirm(ctx context.Context, a around, ref string, t *try) erro
 		t.identity = identity
 	}
 	reader := membership.Reader{Store: w.control, Roster: w.roster}
-	if _, found, err := reader.Find(ctx, ref); found || err != nil && !errors.Is(err, membership.ErrUnverified) {
+	switch held, found, err := reader.Find(ctx, ref); {
+	case found && time.Since(held.Record().ObservedAt) < membership.MaxAge/2:
+		return nil
+	case err != nil && !errors.Is(err, membership.ErrUnverified):
 		return err
 	}
 	rec, err := w.look(ctx, a, t.identity)

@@ -207,13 +207,13 @@ func (w *Worker) requeueOn(box string) {
 }
 
 // queueHostsOf queues what runs on a box that is to be left: the hosts that this
-// worker saw there, and those of the box's edges file as of the last look, whose
-// claims it may not have seen. It makes no request.
+// worker saw there, and those of the box's edges file as of the last look that
+// it last saw elsewhere or not at all, whose claims are read. It makes no request.
 func (w *Worker) queueHostsOf(box string) {
 	w.requeueOn(box)
 	file, _ := w.survey.Edges().File(box)
 	for host := range file.Edges.Hosts {
-		if w.claims.get(host).gen == 0 {
+		if e := w.claims.get(host); e.box != box && !e.moving {
 			w.news.add(host)
 		}
 	}

@@ -216,6 +216,20 @@ func TestAConfirmationThatNoLongerHoldsIsWrittenAnew(t *testing.T) {
 	})
 }
 
+func TestAConfirmationThatGrowsOldIsWrittenAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newControl(t)
+		c.boots(t, "new", "eu-west-1", "boxes-ie")
+		c.pass(t, c.worker(t, "worker-1"))
+		first, _ := c.confirmation(t, "new")
+		time.Sleep(membership.MaxAge/2 + time.Minute)
+		c.pass(t, c.worker(t, "worker-2"))
+		rec, found := c.confirmation(t, "new")
+		require.True(t, found)
+		require.True(t, rec.ObservedAt.After(first.ObservedAt))
+	})
+}
+
 func TestWhatKeepsABoxFromBeingConfirmedIsAnAlert(t *testing.T) {
 	for name, c := range map[string]struct {
 		boot   func(*testing.T, *control)

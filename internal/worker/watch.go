@@ -102,7 +102,8 @@ func (w *Worker) read(ctx context.Context, host string) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.log.Warn("read a claim that changed: the next listing finds it", "host", host, "err", err)
+		w.log.Warn("read a claim that changed, trying again", "host", host, "err", err)
+		time.AfterFunc(listAgain, func() { w.news.add(host) })
 	case o.Claim != nil:
 		w.saw(o.Claim)
 		w.follow(host)
