@@ -21,7 +21,7 @@ func (w *Worker) accept(ctx context.Context, o hostclaim.Observed) (Turn, error)
 		return Turn{}, err
 	}
 	if !built || !c.Op.Acknowledged() {
-		return w.await(ctx, o, waits(poll, "building %s: waiting for %s", o.Host, c.Op.Exec))
+		return w.await(ctx, o, told(poll, "building %s: waiting for %s", o.Host, c.Op.Exec))
 	}
 	pin, err := ReadPin(ctx, w.Control, *j.Pin)
 	if err != nil {
@@ -39,11 +39,10 @@ func (w *Worker) accept(ctx context.Context, o hostclaim.Observed) (Turn, error)
 	if err != nil {
 		return w.rejected(ctx, o, err)
 	}
-	_, turn, err := w.driver().update(ctx, o, "accepting the build of "+o.Host, hostclaim.ToInstalled(c.Op.ID, hostclaim.PreparedAuthority{
+	return w.driver().update(ctx, o, "accepting the build of "+o.Host, hostclaim.ToInstalled(c.Op.ID, hostclaim.PreparedAuthority{
 		Generation: j.Prepared, InstallManifest: database.InstallKey, SHA256: database.InstallSHA256,
 		SnapshotTXID: database.SnapshotTXID, SourceFilesSeq: pin.Files.Seq, FilesManifestSHA256: files.SHA256,
 	}, w.now()))
-	return turn, err
 }
 
 // rejected is about a build that does not verify. Its target may mend it while
@@ -70,7 +69,7 @@ func (w *Worker) installed(ctx context.Context, o hostclaim.Observed) (Turn, err
 	if made || err != nil {
 		return turn, err
 	}
-	return w.await(ctx, o, waits(poll, "installing %s: waiting for %s to put its files in place", o.Host, o.Claim.Op.Exec))
+	return w.await(ctx, o, told(poll, "installing %s: waiting for %s to put its files in place", o.Host, o.Claim.Op.Exec))
 }
 
 // complete ends the operation on a passing probe, and the attempts of a target
@@ -79,15 +78,13 @@ func (w *Worker) installed(ctx context.Context, o hostclaim.Observed) (Turn, err
 func (w *Worker) complete(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 	c, op, j := o.Claim, o.Claim.Op, o.Claim.Op.Journal
 	if j.Probe != nil && j.Probe.Session == c.Holder.Session {
-		_, turn, err := w.driver().update(ctx, o, fmt.Sprintf("%s serves on %s", o.Host, op.Exec), hostclaim.CompleteRelocation(op.ID))
-		return turn, err
+		return w.driver().update(ctx, o, fmt.Sprintf("%s serves on %s", o.Host, op.Exec), hostclaim.CompleteRelocation(op.ID))
 	}
 	late := !w.now().Before(j.PhaseSince.Add(hostclaim.ProbeDeadline)) // of a third attempt only its box knows the end
 	if late && c.PreparedOpened() {
-		_, turn, err := w.driver().update(ctx, o, fmt.Sprintf("%s did not pass its probe in time on %s", o.Host, op.Exec), hostclaim.ToProbeFailed(op.ID, w.now()))
-		return turn, err
+		return w.driver().update(ctx, o, fmt.Sprintf("%s did not pass its probe in time on %s", o.Host, op.Exec), hostclaim.ToProbeFailed(op.ID, w.now()))
 	}
-	return w.await(ctx, o, waits(poll, "probing %s: waiting for attempt %d on %s", o.Host, max(1, j.ProbeAttempts), op.Exec))
+	return w.await(ctx, o, told(poll, "probing %s: waiting for attempt %d on %s", o.Host, max(1, j.ProbeAttempts), op.Exec))
 }
 
 // failed leaves a target whose attempts are over: by its release once it opened
@@ -96,7 +93,7 @@ func (w *Worker) complete(ctx context.Context, o hostclaim.Observed) (Turn, erro
 func (w *Worker) failed(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 	c, op := o.Claim, o.Claim.Op
 	if !c.PreparedOpened() {
-		return w.await(ctx, o, waits(poll, "%s %s: waiting for another target", op.Phase, o.Host))
+		return w.await(ctx, o, told(poll, "%s %s: waiting for another target", op.Phase, o.Host))
 	}
 	if turn, made, err := w.driver().first(ctx, o, w.mark(o, hostclaim.ReplacementsUsedUp)); made || err != nil {
 		return turn, err
@@ -105,7 +102,7 @@ func (w *Worker) failed(ctx context.Context, o hostclaim.Observed) (Turn, error)
 		if turn, made, err := w.driver().first(ctx, o, w.mark(o, hostclaim.ReleaseOverdue)); made || err != nil {
 			return turn, err
 		}
-		return waits(poll, "%s %s: waiting for %s to release it", op.Phase, o.Host, op.Exec), nil
+		return told(poll, "%s %s: waiting for %s to release it", op.Phase, o.Host, op.Exec), nil
 	}
 	next, err := w.leaveReleased(ctx, o)
 	if unproven(err) {

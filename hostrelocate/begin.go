@@ -16,11 +16,10 @@ import (
 func (w *Worker) begin(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 	op, now := o.Claim.Op, w.now()
 	if !op.Acknowledged() {
-		return w.await(ctx, o, waits(poll, "starting %s: waiting for %s to acknowledge", o.Host, missing(op)))
+		return w.await(ctx, o, told(poll, "starting %s: waiting for %s to acknowledge", o.Host, missing(op)))
 	}
 	if op.Reason() == hostclaim.Failover {
-		_, turn, err := w.driver().update(ctx, o, "pinning "+o.Host, hostclaim.PinFailover(op.ID, now))
-		return turn, err
+		return w.driver().update(ctx, o, "pinning "+o.Host, hostclaim.PinFailover(op.ID, now))
 	}
 	if until := op.Journal.TargetSince.Add(WarmDeadline); now.Before(until) {
 		warm, err := isWarm(ctx, w.Control, o.Claim)
@@ -28,11 +27,10 @@ func (w *Worker) begin(ctx context.Context, o hostclaim.Observed) (Turn, error) 
 			return Turn{}, err
 		}
 		if !warm {
-			return waits(poll, "starting %s: waiting for %s to fetch the newest snapshot", o.Host, op.Target().Box), nil
+			return told(poll, "starting %s: waiting for %s to fetch the newest snapshot", o.Host, op.Target().Box), nil
 		}
 	}
-	_, turn, err := w.driver().update(ctx, o, fmt.Sprintf("asking %s to release %s", op.Exec, o.Host), hostclaim.ToReleasing(op.ID, now))
-	return turn, err
+	return w.driver().update(ctx, o, fmt.Sprintf("asking %s to release %s", op.Exec, o.Host), hostclaim.ToReleasing(op.ID, now))
 }
 
 // missing lists who did not acknowledge yet.
@@ -56,10 +54,10 @@ func (w *Worker) released(ctx context.Context, o hostclaim.Observed) (Turn, erro
 		if turn, made, err := w.driver().first(ctx, o, w.mark(o, hostclaim.ReleaseOverdue)); made || err != nil {
 			return turn, err
 		}
-		return w.await(ctx, o, waits(poll, "releasing %s: waiting for %s", o.Host, op.Exec))
+		return w.await(ctx, o, told(poll, "releasing %s: waiting for %s", o.Host, op.Exec))
 	}
 	if !op.Acknowledged() {
-		return w.await(ctx, o, waits(poll, "releasing %s: waiting for %s to acknowledge", o.Host, missing(op)))
+		return w.await(ctx, o, told(poll, "releasing %s: waiting for %s to acknowledge", o.Host, missing(op)))
 	}
 	receipt, err := w.receipt(ctx, o.Claim)
 	if err != nil && !unproven(err) {
@@ -73,8 +71,8 @@ func (w *Worker) released(ctx context.Context, o hostclaim.Observed) (Turn, erro
 		return w.useless(ctx, o, err)
 	}
 	turn, err := w.handOver(ctx, o, take)
-	if errors.Is(err, errUncovered) || err == nil && turn.Again > 0 {
-		_, turn, err = w.driver().update(ctx, o, fmt.Sprintf("%s released %s", op.Exec, o.Host), take)
+	if errors.Is(err, errUncovered) || err == nil && turn.Did == "" && turn.Again > 0 {
+		turn, err = w.driver().update(ctx, o, fmt.Sprintf("%s released %s", op.Exec, o.Host), take)
 	}
 	return turn, err
 }
@@ -88,7 +86,7 @@ func (w *Worker) useless(ctx context.Context, o hostclaim.Observed, why error) (
 	if turn, made, err := w.driver().first(ctx, o, w.mark(o, hostclaim.ReleaseOverdue)); made || err != nil {
 		return turn, err
 	}
-	return waits(retry, "%s %s: the release of %s proves nothing: %v", o.Claim.Op.Phase, o.Host, o.Claim.Op.Exec, why), nil
+	return told(retry, "%s %s: the release of %s proves nothing: %v", o.Claim.Op.Phase, o.Host, o.Claim.Op.Exec, why), nil
 }
 
 // receipt is the stop receipt behind the journaled release.

@@ -168,6 +168,10 @@ func TestAnotherWorkersFenceWaitsForTheSkewToo(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 	}
 	w.now = w.now.Add(29 * time.Second)
+	w.control.Inject(func(r memstore.Request) memstore.Fault {
+		require.NotContains(t, r.Key, "control/box-fences/", "whose clock it was never changes")
+		return memstore.None
+	})
 	turn, err := other.Step(ctx, w.claim())
 	require.NoError(t, err)
 	require.NotEmpty(t, turn.Did)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/carlosframework/regionha/hostclaim"
@@ -28,7 +29,7 @@ func (w *Worker) pin(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 		return turn, err
 	}
 	if !op.Acknowledged() {
-		return w.await(ctx, o, waits(poll, "pinning %s: waiting for %s to acknowledge", o.Host, missing(op)))
+		return w.await(ctx, o, told(poll, "pinning %s: waiting for %s to acknowledge", o.Host, missing(op)))
 	}
 	turn, err := w.handOver(ctx, o)
 	if errors.Is(err, errUncovered) {
@@ -42,7 +43,7 @@ func (w *Worker) pin(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 }
 
 // handOver pins and hands the host to its target in one write, after what takes
-// it from its executor. Beside the claim it costs a GET of each consumed fence,
+// it from its executor. Beside the claim it costs a GET of each consumed fence at its first sight,
 // the replica lease (one GET, two PUTs), the listings and manifest GET of
 // [Newest], and two PUTs; nothing where the pin is journaled. Errors:
 // errUncovered.
@@ -51,8 +52,7 @@ func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed, take ...hos
 	did := fmt.Sprintf("handing %s to %s", o.Host, op.Target().Box)
 	hand := hostclaim.ToInstalling(op.ID, "p-"+record.Nonce(), w.now())
 	if op.Phase == hostclaim.Pinning && op.Journal.Pin != nil {
-		_, turn, err := w.driver().update(ctx, o, did, hand)
-		return turn, err
+		return w.hand(ctx, o, did, hand)
 	}
 	listedAt := w.now()
 	left, err := w.window(ctx, op, listedAt)
@@ -77,7 +77,17 @@ func (w *Worker) handOver(ctx context.Context, o hostclaim.Observed, take ...hos
 	if err := held.Check(); err != nil {
 		return Turn{}, fmt.Errorf("pin %s: the replica lease was lost, nothing is journaled: %w", o.Host, err)
 	}
-	_, turn, err := w.driver().update(ctx, o, did, hostclaim.Then(append(pinned, hand)...))
+	return w.hand(ctx, o, did, append(pinned, hand)...)
+}
+
+// hand makes the write after which the target builds, which takes it a while:
+// nobody has to look for the build at once.
+func (w *Worker) hand(ctx context.Context, o hostclaim.Observed, did string, steps ...hostclaim.Transition) (Turn, error) {
+	turn, err := w.driver().update(ctx, o, did, hostclaim.Then(steps...))
+	if turn.Did != "" {
+		next := told(retry, "building %s: waiting for %s", o.Host, o.Claim.Op.Target().Box)
+		turn.Waits, turn.Again, turn.Told = next.Waits, next.Again, next.Told
+	}
 	return turn, err
 }
 
@@ -119,11 +129,37 @@ func (w *Worker) window(ctx context.Context, op hostclaim.Op, now time.Time) (ti
 	return left, nil
 }
 
+// timed is, by the SHA-256 of a fence that was read, whether this worker's own
+// clock timed it, which never changes. It is as long as the list of dead boxes.
+type timed struct {
+	mu   sync.Mutex
+	mine map[string]bool
+}
+
+func (t *timed) get(sha256 string) (mine, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	mine, known = t.mine[sha256]
+	return mine, known
+}
+
+func (t *timed) put(sha256 string, mine bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.mine == nil {
+		t.mine = map[string]bool{}
+	}
+	t.mine[sha256] = mine
+}
+
 // observed reports whether this worker's own clock timed a fence. A declaration
 // is of an operator's clock.
 func (w *Worker) observed(ctx context.Context, f hostclaim.Fence) (bool, error) {
 	if f.Declared {
 		return false, nil
+	}
+	if mine, known := w.timed.get(f.SHA256); known {
+		return mine, nil
 	}
 	body, err := readExact(ctx, w.Control, f.Key, f.SHA256)
 	if err != nil {
@@ -133,5 +169,7 @@ func (w *Worker) observed(ctx context.Context, f hostclaim.Fence) (bool, error) 
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.Key, err)
 	}
-	return rec.WrittenBy.Enrollment == w.Self.Enrollment, nil
+	mine := rec.WrittenBy.Enrollment == w.Self.Enrollment
+	w.timed.put(f.SHA256, mine)
+	return mine, nil
 }

@@ -59,7 +59,7 @@ func (p *Participant) pass(ctx context.Context, o hostclaim.Observed) (Turn, err
 	case executes && gives(c):
 		return p.release(ctx, o)
 	case stuck != nil:
-		return waits(retry, "%s %s is stuck (%s): waiting for an operator", c.Op.Phase, o.Host, stuck.Reason), nil
+		return told(retry, "%s %s is stuck (%s): waiting for an operator", c.Op.Phase, o.Host, stuck.Reason), nil
 	case c.Op.Journal.Acks[me] == "":
 		return p.acknowledge(ctx, o)
 	case executes:
@@ -71,7 +71,7 @@ func (p *Participant) pass(ctx context.Context, o hostclaim.Observed) (Turn, err
 			return waits(min(left, maxWait), "pinning %s: waiting %s for the fence's window", o.Host, left.Round(100*time.Millisecond)), nil
 		}
 	}
-	return waits(retry, "%s %s: waiting for a worker", c.Op.Phase, o.Host), nil
+	return told(retry, "%s %s: waiting for a worker", c.Op.Phase, o.Host), nil
 }
 
 // gives reports whether the executor is to give the host up. That stays legal
@@ -98,27 +98,25 @@ func (p *Participant) execute(ctx context.Context, o hostclaim.Observed) (Turn, 
 	case hostclaim.Probing:
 		return p.probe(ctx, o)
 	}
-	return waits(retry, "%s %s: waiting for a worker", o.Claim.Op.Phase, o.Host), nil
+	return told(retry, "%s %s: waiting for a worker", o.Claim.Op.Phase, o.Host), nil
 }
 
 // acknowledge costs no request beside the claim's.
 func (p *Participant) acknowledge(ctx context.Context, o hostclaim.Observed) (Turn, error) {
-	_, turn, err := p.driver().update(ctx, o, "acknowledging "+o.Host, hostclaim.Acknowledge(o.Claim.Op.ID, p.Self.Box, p.Self.Enrollment))
-	return turn, err
+	return p.driver().update(ctx, o, "acknowledging "+o.Host, hostclaim.Acknowledge(o.Claim.Op.ID, p.Self.Box, p.Self.Enrollment))
 }
 
 // release gives the host up. Beside the claim it costs what the Runtime's
 // release does: the last flush, and the receipt.
 func (p *Participant) release(ctx context.Context, o hostclaim.Observed) (Turn, error) {
 	if o.Claim.Op.Journal.Release != nil {
-		return waits(retry, "released %s: waiting for a worker", o.Host), nil
+		return told(retry, "released %s: waiting for a worker", o.Host), nil
 	}
 	r, err := p.Runtime.Release(ctx, o)
 	if err != nil {
 		return Turn{}, fmt.Errorf("release %s: %w", o.Host, err)
 	}
-	_, turn, err := p.driver().update(ctx, o, fmt.Sprintf("released session %d of %s", r.Session, o.Host), hostclaim.JournalRelease(o.Claim.Op.ID, r))
-	return turn, err
+	return p.driver().update(ctx, o, fmt.Sprintf("released session %d of %s", r.Session, o.Host), hostclaim.JournalRelease(o.Claim.Op.ID, r))
 }
 
 // build makes no claim write: a worker accepts what it finds built.
@@ -133,7 +131,7 @@ func (p *Participant) build(ctx context.Context, o hostclaim.Observed) (Turn, er
 	if p.Changed != nil {
 		p.Changed(ctx, o.Claim)
 	}
-	return waits(retry, "built %s: waiting for a worker to accept it", o.Host), nil
+	return told(retry, "built %s: waiting for a worker to accept it", o.Host), nil
 }
 
 // install makes the receipt, opens an attempt and is admitted to the prepared
@@ -170,12 +168,11 @@ func (p *Participant) probe(ctx context.Context, o hostclaim.Observed) (Turn, er
 	case failed != nil:
 		return p.failed(ctx, o, failed)
 	case j.Probe != nil:
-		return waits(retry, "probed %s: waiting for a worker to complete", o.Host), nil
+		return told(retry, "probed %s: waiting for a worker to complete", o.Host), nil
 	}
 	session := c.Holder.Session
-	_, turn, err := p.driver().update(ctx, o, fmt.Sprintf("session %d of %s passed its probe", session, o.Host),
+	return p.driver().update(ctx, o, fmt.Sprintf("session %d of %s passed its probe", session, o.Host),
 		hostclaim.Then(hostclaim.PublishGeneration(p.Self.Box, session), hostclaim.RecordProbe(c.Op.ID, p.Self.Box, session)))
-	return turn, err
 }
 
 // receiptLost hands an installation that is gone under an opened generation to
@@ -193,7 +190,7 @@ func (p *Participant) receiptLost(ctx context.Context, o hostclaim.Observed, why
 func (p *Participant) orPassed(ctx context.Context, o hostclaim.Observed, end step) (Turn, error) {
 	turn, made, err := p.driver().first(ctx, o, end)
 	if err == nil && !made {
-		return waits(retry, "probed %s: waiting for a worker to complete", o.Host), nil
+		return told(retry, "probed %s: waiting for a worker to complete", o.Host), nil
 	}
 	return turn, err
 }
@@ -233,7 +230,7 @@ func (p *Participant) admit(ctx context.Context, o hostclaim.Observed, attempt i
 	if p.Changed != nil {
 		p.Changed(ctx, next.Claim)
 	}
-	return Turn{Did: fmt.Sprintf("attempt %d of %s is admitted as session %d", attempt, o.Host, next.Claim.Holder.Session), Waits: "its probe"}, nil
+	return Turn{Did: fmt.Sprintf("attempt %d of %s is admitted as session %d", attempt, o.Host, next.Claim.Holder.Session), Waits: "its probe", Now: next}, nil
 }
 
 func (p *Participant) driver() driver { return driver{control: p.Control, changed: p.Changed} }

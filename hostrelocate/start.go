@@ -73,8 +73,7 @@ func (w *Worker) Drain(ctx context.Context, o hostclaim.Observed, why hostclaim.
 	if err != nil {
 		return Turn{}, fmt.Errorf("start a %s of %s: %w", why, o.Host, err)
 	}
-	_, turn, err := w.driver().update(ctx, o, fmt.Sprintf("moving %s from %s to %s: %s", o.Host, o.Claim.Op.Exec, target.Box, why), move)
-	return turn, err
+	return w.driver().update(ctx, o, fmt.Sprintf("moving %s from %s to %s: %s", o.Host, o.Claim.Op.Exec, target.Box, why), move)
 }
 
 // StartFailover begins to move host off its executor, which is gone, to target. It costs one roster GET beside the write. A host that is
@@ -92,14 +91,13 @@ func (w *Worker) StartFailover(ctx context.Context, o hostclaim.Observed, gone h
 	if !ok || to.State != roster.Active || to.Region != w.Region {
 		return Turn{}, fmt.Errorf("start a failover of %s: target %q is not an active box of region %s", host, target, w.Region)
 	}
-	_, turn, err := w.driver().update(ctx, o, fmt.Sprintf("failing over %s from %s to %s", host, source.Box(), target),
+	return w.driver().update(ctx, o, fmt.Sprintf("failing over %s from %s to %s", host, source.Box(), target),
 		hostclaim.StartFailover(hostclaim.Relocation{
 			Op: "op-" + record.Nonce(), By: w.Self.Box, Now: w.now(),
 			Source:            hostclaim.Member{Box: source.Box(), Enrollment: source.Enrollment()},
 			Target:            hostclaim.Member{Box: to.Ref, Enrollment: to.Enrollment},
 			DirectoryRevision: snap.Revision, PinDelay: pinDelay(w.PinDelay),
 		}, gone))
-	return turn, err
 }
 
 // enrolled is the roster, in which this worker's own entry is active.

@@ -30,7 +30,7 @@ func (w *Worker) succeed(ctx context.Context, o hostclaim.Observed, s succession
 		return Turn{}, true, fmt.Errorf("%s of %s: %w", s.did, o.Host, err)
 	}
 	if found {
-		_, turn, err := w.driver().update(ctx, o, fmt.Sprintf("%s of %s by %s", s.did, o.Host, next.Box), s.by(next))
+		turn, err := w.driver().update(ctx, o, fmt.Sprintf("%s of %s by %s", s.did, o.Host, next.Box), s.by(next))
 		return turn, true, err
 	}
 	if turn, made, err := w.driver().first(ctx, o, s.noSpare...); made || err != nil {

@@ -15,6 +15,12 @@ type Turn struct {
 	Did   string        // what was done; "": nothing
 	Waits string        // what is waited for; "": nothing
 	Again time.Duration // when to look again; 0: at once, or never if nothing is waited for
+	Told  bool          // another driver ends the wait, and tells of it: Again is for where that is lost
+
+	// Now is the claim as this step wrote it, for the next step to be made on
+	// without a read: that is one conditional write on this version again. Without
+	// a claim, the next step reads it.
+	Now hostclaim.Observed
 }
 
 // String is the turn as one sentence, for logs and people.
@@ -64,18 +70,18 @@ type driver struct {
 
 // update makes one claim write. A claim that moved, or a step that is recorded
 // already, is no error: the next step looks again at once.
-func (d driver) update(ctx context.Context, o hostclaim.Observed, did string, t hostclaim.Transition) (hostclaim.Observed, Turn, error) {
+func (d driver) update(ctx context.Context, o hostclaim.Observed, did string, t hostclaim.Transition) (Turn, error) {
 	next, err := hostclaim.Update(ctx, d.control, o, t)
 	switch {
 	case errors.Is(err, hostclaim.ErrAlreadyRecorded), errors.Is(err, hostclaim.ErrConflict):
-		return hostclaim.Observed{}, moved(o.Host), nil
+		return moved(o.Host), nil
 	case err != nil:
-		return hostclaim.Observed{}, Turn{}, err
+		return Turn{}, err
 	}
 	if d.changed != nil {
 		d.changed(ctx, next.Claim)
 	}
-	return next, Turn{Did: did, Waits: "what follows"}, nil
+	return Turn{Did: did, Waits: "what follows", Now: next}, nil
 }
 
 // step is a claim write that may be made, and what it would have done.
@@ -89,7 +95,7 @@ type step struct {
 func (d driver) first(ctx context.Context, o hostclaim.Observed, steps ...step) (Turn, bool, error) {
 	for _, s := range steps {
 		if allows(o, s.do) {
-			_, turn, err := d.update(ctx, o, s.did, s.do)
+			turn, err := d.update(ctx, o, s.did, s.do)
 			return turn, true, err
 		}
 	}
@@ -107,4 +113,11 @@ func moved(host string) Turn { return Turn{Waits: "looking again: " + host + " m
 
 func waits(again time.Duration, format string, args ...any) Turn {
 	return Turn{Waits: fmt.Sprintf(format, args...), Again: again}
+}
+
+// told is waits for what another driver does, and tells of.
+func told(again time.Duration, format string, args ...any) Turn {
+	turn := waits(again, format, args...)
+	turn.Told = true
+	return turn
 }

@@ -72,7 +72,7 @@ func (p *Participant) warm(ctx context.Context, o hostclaim.Observed) (Turn, err
 	case phase == hostclaim.Starting:
 		return p.sayWarm(ctx, o, warmth)
 	}
-	return waits(poll, "%s %s: warm, waiting for its source", phase, o.Host), nil
+	return told(poll, "%s %s: warm, waiting for its source", phase, o.Host), nil
 }
 
 var errMoved = errors.New("the claim moved on")
@@ -127,5 +127,5 @@ func (p *Participant) sayWarm(ctx context.Context, o hostclaim.Observed, is Warm
 	case err != nil && !errors.Is(err, objstore.ErrConflict):
 		return Turn{}, fmt.Errorf("say that %s is warm: %w", o.Host, err)
 	}
-	return waits(retry, "starting %s: warm, waiting for a worker", o.Host), nil
+	return told(retry, "starting %s: warm, waiting for a worker", o.Host), nil
 }

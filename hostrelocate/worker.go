@@ -43,6 +43,7 @@ type Worker struct {
 	Changed changed          // told of each claim written; nil: nobody is told
 
 	leases Leases
+	timed  timed
 }
 
 // Step makes the next regional step of the relocation that o shows, if it is a

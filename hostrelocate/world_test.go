@@ -55,6 +55,7 @@ type world struct {
 	spares []hostclaim.Member            // whom a worker may choose, in this order
 	disks  map[string]*disk              // by box
 	probes []error                       // what the next probes say; nil once used up
+	wrote  hostclaim.Observed            // what the last step says that it wrote
 }
 
 // newWorld is a region whose source is fenced.
@@ -213,6 +214,10 @@ func (w *world) until(steps int, over func(*hostclaim.Claim) bool) bool {
 		if err != nil {
 			continue
 		}
+		if w.wrote.Claim != nil {
+			require.Equal(w.tb, w.wrote, o, "a step says what it wrote")
+			w.wrote = hostclaim.Observed{}
+		}
 		if over(o.Claim) {
 			return true
 		}
@@ -230,6 +235,7 @@ func (w *world) until(steps int, over func(*hostclaim.Claim) bool) bool {
 // stepAll lets one driver make a step, the worker if it can; false: all wait.
 func (w *world) stepAll(o hostclaim.Observed) bool {
 	if turn, _ := w.worker().Step(ctx, o); turn.Did != "" {
+		w.wrote = turn.Now
 		return true
 	}
 	for _, m := range []hostclaim.Member{source, target, spare, fourth} {
@@ -237,6 +243,7 @@ func (w *world) stepAll(o hostclaim.Observed) bool {
 			continue
 		}
 		if turn, _ := w.participantOn(m).Step(ctx, o); turn.Did != "" {
+			w.wrote = turn.Now
 			return true
 		}
 	}

@@ -28,7 +28,6 @@ const (
 	refreshEvery = 30 * time.Second
 	refreshPer   = 1500 * time.Millisecond // for each file that changed
 	refreshMost  = 5 * time.Minute
-	askedPer     = 25 * time.Millisecond
 	publishEvery = 5 * time.Minute
 	standEvery   = time.Minute
 )
@@ -43,7 +42,7 @@ type box struct {
 	claims        placement.Claims
 	hints         *hint.Sender
 	installing    chan struct{}
-	dirty, ask    chan struct{}
+	dirty         chan struct{}
 
 	life context.Context
 	end  context.CancelFunc
@@ -58,7 +57,7 @@ type box struct {
 
 func (r *region) newBox(ref string, n uint64) *box {
 	b := &box{region: r, ref: ref, self: hostclaim.Member{Box: ref, Enrollment: "enr-" + ref}, installing: make(chan struct{}, installsAtOnce),
-		dirty: make(chan struct{}, 1), ask: make(chan struct{}, 1), hosts: map[string]*host{}, rng: r.rand(n), seen: map[string]string{}}
+		dirty: make(chan struct{}, 1), hosts: map[string]*host{}, rng: r.rand(n), seen: map[string]string{}}
 	b.control, b.data = r.client(ref, r.control, n, r.ledger), r.client(ref, r.data, n, nil)
 	b.claims.Box = ref
 	b.hints = hint.NewSender(hint.Sender{Log: quiet, Deliver: r.deliver, Peers: func(refs []string) []string { return r.peers(ref, refs) }})
@@ -215,8 +214,7 @@ func names(c *hostclaim.Claim, ref string) bool {
 // hint is what a peer tells this box.
 func (b *box) hint(h hint.Hint) {
 	if h.Gen == 0 {
-		signal(b.ask)
-		return
+		return // of a new home, for who holds requests: nobody does here
 	}
 	if known, ok := b.host(h.Host); ok && known.seen.Load() >= h.Gen {
 		return
@@ -236,16 +234,7 @@ func signal(c chan struct{}) {
 func (b *box) refresh(ctx context.Context) {
 	for ctx.Err() == nil {
 		cost := time.Duration(b.readEdges(ctx))
-		if !sleep(ctx, cost*askedPer) {
-			return
-		}
-		t := time.NewTimer(min(max(refreshEvery, cost*refreshPer), refreshMost) - cost*askedPer)
-		select {
-		case <-ctx.Done():
-		case <-b.ask:
-		case <-t.C:
-		}
-		t.Stop()
+		sleep(ctx, min(max(refreshEvery, cost*refreshPer), refreshMost))
 	}
 }
 
@@ -314,20 +303,9 @@ func behind(o hostclaim.Observed) placement.Claim {
 	return placement.Claim{Stamp: o.Claim.Holder.Stamp, Exec: o.Claim.Op.Exec, Gen: o.Claim.Gen, ETag: o.ETag}
 }
 
-// tellMoved tells those whose hosts have a new home here, as far as they still
-// have to put theirs away.
+// tellMoved tells everybody that hosts have a new home here.
 func (b *box) tellMoved(hosts []string) {
-	from := map[string]bool{}
-	for _, name := range hosts {
-		if h, ok := b.host(name); ok {
-			for _, ref := range *h.leaving.Load() {
-				from[ref] = true
-			}
-		}
-	}
-	if len(from) > 0 {
-		b.hints.Send(hint.Outgoing{Hint: hint.Hint{Host: hosts[0]}, To: slices.Sorted(maps.Keys(from))})
-	}
+	b.hints.Send(hint.Outgoing{Hint: hint.Hint{Host: hosts[0]}})
 }
 
 // edges is what the box says of itself.

@@ -145,7 +145,12 @@ func (r effects) Build(ctx context.Context, o hostclaim.Observed) error {
 		return err
 	}
 	defer func() { _ = held.Release(context.WithoutCancel(ctx)) }()
+	asked := r.began
 	check := func(ctx context.Context) error {
+		if time.Since(asked) < time.Second {
+			return nil
+		}
+		asked = time.Now()
 		_, err := hostclaim.Read(ctx, r.box.control, r.name)
 		return err
 	}

@@ -22,12 +22,12 @@ type host struct {
 	app  string
 	wake chan struct{}
 
-	ready   atomic.Bool              // it is served here
-	seen    atomic.Uint64            // the gen of the claim that was read last
-	leaving atomic.Pointer[[]string] // boxes that have still to put it away
+	ready atomic.Bool   // it is served here
+	seen  atomic.Uint64 // the gen of the claim that was read last
 
-	running uint64 // the session that runs here
-	entered string // the operation whose controller is open
+	began   time.Time // the claim of the last step is not older
+	running uint64    // the session that runs here
+	entered string    // the operation whose controller is open
 	lease   *lease.Lease
 	built   string // the prepared generation that was built here
 
@@ -40,7 +40,6 @@ type host struct {
 
 func newHost(b *box, name string) *host {
 	h := &host{box: b, name: name, app: appOf(name), wake: make(chan struct{}, 1)}
-	h.leaving.Store(&[]string{})
 	return h
 }
 
@@ -54,8 +53,12 @@ func (h *host) loop(ctx context.Context) {
 	if h.ready.Load() && !h.sleep(ctx, h.box.within(restFor)) { // it has been at rest
 		return
 	}
+	var last hostrelocate.Turn
 	for ctx.Err() == nil {
-		turn, needed, err := h.step(ctx)
+		turn, needed, err := h.nextStep(ctx, last)
+		if last = turn; err != nil {
+			last = hostrelocate.Turn{}
+		}
 		again := turn.Again
 		switch {
 		case err != nil:
@@ -87,6 +90,15 @@ func (h *host) sleep(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
+// nextStep makes the step that follows last: on the claim as that wrote it, where
+// it wrote one.
+func (h *host) nextStep(ctx context.Context, last hostrelocate.Turn) (turn hostrelocate.Turn, needed bool, err error) {
+	if last.Now.Claim == nil {
+		return h.step(ctx)
+	}
+	return h.stepOn(ctx, last.Now, h.began)
+}
+
 // step reads the claim and does what it asks of this box; needed reports
 // whether it names the box at all.
 func (h *host) step(ctx context.Context) (turn hostrelocate.Turn, needed bool, err error) {
@@ -95,6 +107,11 @@ func (h *host) step(ctx context.Context) (turn hostrelocate.Turn, needed bool, e
 	if err != nil || o.Claim == nil {
 		return turn, true, err
 	}
+	return h.stepOn(ctx, o, began)
+}
+
+func (h *host) stepOn(ctx context.Context, o hostclaim.Observed, began time.Time) (turn hostrelocate.Turn, needed bool, err error) {
+	h.began = began
 	h.box.claims.Saw(h.name, behind(o), began)
 	h.seen.Store(o.Claim.Gen)
 	h.present(o.Claim, began)
@@ -117,13 +134,6 @@ func (h *host) wrote(_ context.Context, c *hostclaim.Claim) { h.box.hints.Send(h
 
 // present shows in the edges file whether the box serves the host.
 func (h *host) present(c *hostclaim.Claim, asOf time.Time) {
-	var leaving []string
-	for _, o := range c.Obligations {
-		if o.Kind == hostclaim.ParkLocal {
-			leaving = append(leaving, o.Box)
-		}
-	}
-	h.leaving.Store(&leaving)
 	serves := c.Op.Kind == hostclaim.Serving && c.Op.Exec == h.box.ref || sources(c, h.box.ref)
 	if h.ready.Swap(serves) != serves {
 		h.box.claims.Touch(h.name, asOf)

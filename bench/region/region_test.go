@@ -54,7 +54,7 @@ func crowded(boxes, hosts int) layout {
 const unevenAtMost = 5
 
 // perHost is the most requests that a failover may cost for each host.
-const perHost = 120
+const perHost = 95
 
 func TestABoxDies(t *testing.T) {
 	var few, all result

@@ -51,6 +51,7 @@ type host struct {
 	wanted atomic.Bool // somebody waits for the host to wake
 	idle   bool        // it sleeps in order until then
 	left   bool        // no participation of this host is open here
+	began  time.Time   // the claim of the last step is not older
 	asOf   time.Time   // when the claim was read by which the row is presented
 
 	run      *session
@@ -83,13 +84,18 @@ type shown struct {
 // loop steps the host until ctx ends, then ends its session in order. It ends by
 // itself where this box has nothing to do for the host any more.
 func (h *host) loop(ctx context.Context) {
+	var turn hostrelocate.Turn
 	for ctx.Err() == nil {
-		turn, err := h.step(ctx)
+		var err error
+		turn, err = h.nextStep(ctx, turn)
 		h.report(turn, err)
 		if err == nil && turn.Done() && h.unneeded() && h.agent.dismiss(h) {
 			return
 		}
 		h.sleep(ctx, turn, err)
+		if err != nil {
+			turn = hostrelocate.Turn{} // what stands there is read
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
@@ -159,6 +165,18 @@ func (h *host) poke() {
 	}
 }
 
+// nextStep makes the step that follows last: on the claim as that wrote it, where
+// it wrote one.
+func (h *host) nextStep(ctx context.Context, last hostrelocate.Turn) (hostrelocate.Turn, error) {
+	if last.Now.Claim == nil {
+		return h.step(ctx)
+	}
+	if err := h.giveUp(ctx); err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	return h.stepOn(ctx, last.Now, h.began)
+}
+
 // step reads the claim and makes the next step. A claim that cannot be read
 // changes nothing here, but a session that is of no use any more ends all the
 // same: no app runs without its replicator.
@@ -171,6 +189,13 @@ func (h *host) step(ctx context.Context) (hostrelocate.Turn, error) {
 	if err != nil {
 		return hostrelocate.Turn{}, err
 	}
+	return h.stepOn(ctx, o, began)
+}
+
+// stepOn makes the next step on a claim that was read or written no sooner than
+// began.
+func (h *host) stepOn(ctx context.Context, o hostclaim.Observed, began time.Time) (hostrelocate.Turn, error) {
+	h.began = began
 	h.agent.claims.Saw(h.name, behind(o), began)
 	if err := h.withdraw(ctx, o.Claim); err != nil {
 		return hostrelocate.Turn{}, err

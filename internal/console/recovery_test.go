@@ -72,7 +72,7 @@ func TestAtRestARecoveryReadsNoClaim(t *testing.T) {
 
 func TestATerminatedBoxIsRetiredOnceNoClaimNamesIt(t *testing.T) {
 	d := serving(t)
-	r, log := d.recovery()
+	r, _ := d.recovery()
 	d.terminate(t, "box-1", "box-2")
 	before := len(d.mem.Log())
 	require.NoError(t, r.Pass(t.Context()))
@@ -82,7 +82,7 @@ func TestATerminatedBoxIsRetiredOnceNoClaimNamesIt(t *testing.T) {
 	d = deploy(t)
 	d.join(t, "box-2", "i-0002")
 	d.join(t, "box-3", "i-0003")
-	r, log = d.recovery()
+	r, log := d.recovery()
 	d.terminate(t, "box-1", "box-2")
 	d.declareLost(t, "box-3")
 	require.NoError(t, r.Pass(t.Context()))

@@ -16,10 +16,6 @@ const (
 	// costs so much.
 	minPoll, maxPoll = time.Second, 2 * time.Second
 
-	// hinted: a turn that waits for at least so long waits for another driver,
-	// which hints; a shorter one waits for what nobody tells.
-	hinted = 250 * time.Millisecond
-
 	// patience is how long a move whose claim does not change counts as one that
 	// runs: one that cannot go on keeps no other from being begun. It is looked at
 	// more and more rarely, at last each maxRest.
@@ -79,12 +75,14 @@ func (w *Worker) mayBegin() bool {
 // it has to wait, or it is not this worker's turn any more.
 func (w *Worker) driveHost(ctx context.Context, s *slot) {
 	log := w.log.With("host", s.host)
+	var turn hostrelocate.Turn
 	for ctx.Err() == nil {
 		if !w.queue.look(s) {
 			w.queue.putOff(s, s.rank, 0)
 			return
 		}
-		turn, err := w.stepHost(ctx, s.host)
+		var err error
+		turn, err = w.nextStep(ctx, s.host, turn)
 		e := w.claims.get(s.host)
 		switch {
 		case ctx.Err() != nil:
@@ -100,26 +98,27 @@ func (w *Worker) driveHost(ctx context.Context, s *slot) {
 		case turn.Did != "":
 			s.failures, s.told = 0, time.Now()
 			log.Info(turn.Did)
-		case turn.Again > 0:
-			if turn.Waits != s.said {
-				s.said = turn.Waits
-				log.Debug(turn.Waits)
-			}
-			w.queue.putOff(s, rankOf(e), w.pauseOf(s, e, turn.Again))
+		case turn.Waits != s.said:
+			s.said = turn.Waits
+			log.Debug(turn.Waits)
+		}
+		if turn.Again > 0 {
+			w.queue.putOff(s, rankOf(e), w.pauseOf(s, e, turn))
 			return
 		}
 	}
 	w.queue.done(s)
 }
 
-// pauseOf is how long a host is put off whose turn says to look again. While it
+// pauseOf is how long a host is put off whose turn says to look again: for what
+// is told, more and more rarely, and to the moment for everything else. While it
 // waits for boxes they are told once more now and then.
-func (w *Worker) pauseOf(s *slot, e entry, again time.Duration) time.Duration {
+func (w *Worker) pauseOf(s *slot, e entry, turn hostrelocate.Turn) time.Duration {
 	now := time.Now()
 	still := now.Sub(e.changed)
 	switch {
-	case again < hinted || again > time.Second: // for what nobody tells, or for a time that is set
-		return again
+	case !turn.Told:
+		return turn.Again
 	case now.Sub(s.told) >= tellAgain:
 		s.told = now
 		w.tellBoxes(s.host, e)
@@ -135,6 +134,18 @@ func (w *Worker) tellBoxes(host string, e entry) {
 	if e.moving {
 		w.set.Send(hint.Outgoing{Hint: hint.Hint{Host: host, Gen: e.gen}, To: e.boxes})
 	}
+}
+
+// nextStep makes the step that follows last: on the claim as that wrote it, where
+// it wrote one.
+func (w *Worker) nextStep(ctx context.Context, host string, last hostrelocate.Turn) (hostrelocate.Turn, error) {
+	if last.Now.Claim == nil {
+		return w.stepHost(ctx, host)
+	}
+	if err := w.mayDrive(); err != nil {
+		return hostrelocate.Turn{}, err
+	}
+	return w.step(ctx, last.Now)
 }
 
 // stepHost makes one step: of a running move, or the start of one where the host
@@ -153,6 +164,10 @@ func (w *Worker) stepHost(ctx context.Context, host string) (hostrelocate.Turn, 
 		return hostrelocate.Turn{}, nil
 	}
 	w.saw(o.Claim)
+	return w.step(ctx, o)
+}
+
+func (w *Worker) step(ctx context.Context, o hostclaim.Observed) (hostrelocate.Turn, error) {
 	if o.Claim.Op.Kind == hostclaim.Relocating {
 		return w.relocate.Step(ctx, o)
 	}
