@@ -3,6 +3,8 @@ package announce_test
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,13 +19,45 @@ import (
 
 // box is an edges file that a test changes.
 type box struct {
-	stamp   uint64
 	changed chan struct{}
-	moved   []string
-	off     []time.Duration
+
+	mu    sync.Mutex
+	stamp uint64
+	moved []string
+	off   []time.Duration
+}
+
+// become gives the box's host another stamp, and says so.
+func (b *box) become(stamp uint64) {
+	b.mu.Lock()
+	b.stamp = stamp
+	b.mu.Unlock()
+	b.changed <- struct{}{}
+}
+
+// told is what the announcer told: which hosts moved, and how far the clock is
+// off.
+func (b *box) told() (moved []string, off []time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.moved), slices.Clone(b.off)
+}
+
+func (b *box) movedHere(hosts []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.moved = append(b.moved, hosts...)
+}
+
+func (b *box) clock(off time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.off = append(b.off, off)
 }
 
 func (b *box) edges() placement.Edges {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	e := placement.Edges{Box: "box-1", Region: "ie", Address: "127.0.0.1:1", Internal: "127.0.0.1:2", Protocol: 1,
 		Capabilities: []string{placement.CapabilityRegionHA}, SecretsKeyFP: "0123456789abcdef", At: time.Now().UTC()}
 	if b.stamp > 0 {
@@ -35,8 +69,7 @@ func (b *box) edges() placement.Edges {
 func start(ctx context.Context, s *memstore.Store, b *box) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	a := announce.Announcer{Store: s, Edges: b.edges, Changed: b.changed, Every: 5 * time.Minute, Log: slog.New(slog.DiscardHandler),
-		Moved: func(hosts []string) { b.moved = append(b.moved, hosts...) },
-		Clock: func(off time.Duration) { b.off = append(b.off, off) }}
+		Moved: b.movedHere, Clock: b.clock}
 	done := make(chan error)
 	go func() { done <- a.Run(ctx) }()
 	return func() { cancel(); <-done }
@@ -47,20 +80,21 @@ func TestAChangeIsPublishedAtOnceAndANewHomeIsTold(t *testing.T) {
 		s, b := memstore.New(), &box{changed: make(chan struct{}, 1)}
 		defer start(t.Context(), s, b)()
 		synctest.Wait()
-		b.stamp = 4
-		b.changed <- struct{}{}
+		b.become(4)
 		time.Sleep(time.Second)
 		p, err := placement.Read(t.Context(), s, "box-1")
 		require.NoError(t, err)
 		require.Equal(t, uint64(4), p.Edges.Hosts["notes.example"].Stamp)
-		require.Equal(t, []string{"notes.example"}, b.moved)
+		moved, _ := b.told()
+		require.Equal(t, []string{"notes.example"}, moved)
 
 		before := p.ETag
 		time.Sleep(7 * time.Minute)
 		p, err = placement.Read(t.Context(), s, "box-1")
 		require.NoError(t, err)
 		require.NotEqual(t, before, p.ETag, "published again though nothing changed")
-		require.Equal(t, []string{"notes.example"}, b.moved, "and its home did not move")
+		moved, _ = b.told()
+		require.Equal(t, []string{"notes.example"}, moved, "and its home did not move")
 	})
 }
 
@@ -94,7 +128,8 @@ func TestAClockThatIsOffIsMeasured(t *testing.T) {
 		s.Now = func() time.Time { return time.Now().Add(time.Hour) }
 		defer start(t.Context(), s, b)()
 		synctest.Wait()
-		require.Equal(t, []time.Duration{time.Hour}, b.off)
+		_, off := b.told()
+		require.Equal(t, []time.Duration{time.Hour}, off)
 	})
 }
 
@@ -102,12 +137,12 @@ func TestTheClockIsComparedAtMostOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b := memstore.New(), &box{changed: make(chan struct{}, 1)}
 		defer start(t.Context(), s, b)()
-		for range 100 {
+		for n := range 100 {
 			time.Sleep(time.Second)
-			b.stamp++
-			b.changed <- struct{}{}
+			b.become(uint64(n + 1))
 		}
-		require.Len(t, b.off, 2, "of a hundred files")
+		_, off := b.told()
+		require.Len(t, off, 2, "of a hundred files")
 	})
 }
 
@@ -120,8 +155,7 @@ func TestAFileThatAnotherProcessWroteIsReadAndWrittenOver(t *testing.T) {
 		require.NoError(t, err)
 		_, err = placement.Publish(t.Context(), s, was, was.Edges)
 		require.NoError(t, err)
-		b.stamp = 4
-		b.changed <- struct{}{}
+		b.become(4)
 		time.Sleep(3 * time.Second)
 		p, err := placement.Read(t.Context(), s, "box-1")
 		require.NoError(t, err)

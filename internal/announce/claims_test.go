@@ -21,11 +21,16 @@ import (
 type rows struct {
 	store   *memstore.Store
 	n       atomic.Int32
-	read    func(ctx context.Context, host string) (placement.Claim, error)
+	read    atomic.Pointer[func(ctx context.Context, host string) (placement.Claim, error)]
 	reads   atomic.Int32
 	changed chan struct{}
 	ending  atomic.Bool
 	stop    func()
+}
+
+// answer says how claims are read from now on.
+func (r *rows) answer(read func(ctx context.Context, host string) (placement.Claim, error)) {
+	r.read.Store(&read)
 }
 
 func hostOf(i int) string { return fmt.Sprintf("host-%04d.example", i) }
@@ -33,9 +38,9 @@ func hostOf(i int) string { return fmt.Sprintf("host-%04d.example", i) }
 func startRows(t *testing.T, n int) *rows {
 	r := &rows{store: memstore.New(), changed: make(chan struct{}, 1)}
 	r.n.Store(int32(n))
-	r.read = func(context.Context, string) (placement.Claim, error) {
+	r.answer(func(context.Context, string) (placement.Claim, error) {
 		return placement.Claim{Exec: "box-1", Stamp: 7, Gen: 7, ETag: "e"}, nil
-	}
+	})
 	a := announce.Announcer{Store: r.store, Changed: r.changed, Every: 5 * time.Minute, Log: slog.New(slog.DiscardHandler),
 		Edges: func() placement.Edges {
 			e := placement.Edges{Box: "box-1", Region: "ie", Accepting: !r.ending.Load(), At: time.Now(), Hosts: map[string]placement.Host{}}
@@ -48,7 +53,7 @@ func startRows(t *testing.T, n int) *rows {
 		Claims: &placement.Claims{Box: "box-1"},
 		Read: func(ctx context.Context, host string) (placement.Claim, error) {
 			r.reads.Add(1)
-			return r.read(ctx, host)
+			return (*r.read.Load())(ctx, host)
 		},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -70,7 +75,7 @@ func TestARowIsPublishedAsItsClaimSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startRows(t, 3)
 		defer r.stop()
-		r.read = func(_ context.Context, host string) (placement.Claim, error) {
+		r.answer(func(_ context.Context, host string) (placement.Claim, error) {
 			switch host {
 			case hostOf(0):
 				return placement.Claim{Exec: "box-1", Stamp: 7, Gen: 7, ETag: "e"}, nil
@@ -78,7 +83,7 @@ func TestARowIsPublishedAsItsClaimSays(t *testing.T) {
 				return placement.Claim{Exec: "box-2", Stamp: 7, Gen: 7, ETag: "e"}, nil
 			}
 			return placement.Claim{}, errors.New("the read failed")
-		}
+		})
 		time.Sleep(time.Second)
 		hosts := r.file(t).Hosts
 		require.Len(t, hosts, 2)
@@ -108,9 +113,9 @@ func TestABucketThatRefusesWritesIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startRows(t, 2000)
 		defer r.stop()
-		r.read = func(context.Context, string) (placement.Claim, error) {
+		r.answer(func(context.Context, string) (placement.Claim, error) {
 			return placement.Claim{}, errors.New("it fails too")
-		}
+		})
 		var puts atomic.Int32
 		r.store.Inject(func(q memstore.Request) memstore.Fault {
 			if q.Op == memstore.OpPut {
@@ -142,10 +147,10 @@ func TestAStoreThatHangsHoldsUpAPassFor20Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := startRows(t, 2000)
 		defer r.stop()
-		r.read = func(ctx context.Context, _ string) (placement.Claim, error) {
+		r.answer(func(ctx context.Context, _ string) (placement.Claim, error) {
 			<-ctx.Done()
 			return placement.Claim{}, ctx.Err()
-		}
+		})
 		time.Sleep(19 * time.Second)
 		require.Zero(t, r.puts())
 		time.Sleep(2 * time.Second)
