@@ -51,7 +51,25 @@ func (r *region) createHosts(ctx context.Context) error {
 	if err := r.createNeighbours(ctx); err != nil {
 		return err
 	}
-	return r.apart(ctx, "undrain")
+	return r.together(ctx)
+}
+
+// together lets the boxes be chosen again that were kept apart, and waits until
+// they say so themselves.
+func (r *region) together(ctx context.Context) error {
+	if err := r.apart(ctx, "undrain"); err != nil {
+		return err
+	}
+	for _, b := range r.boxes {
+		err := until(ctx, startWithin, b.ref+" accepts hosts", func(ctx context.Context) (bool, error) {
+			file, err := placement.Read(ctx, r.store, b.ref)
+			return file.Edges.Accepting && !file.Edges.Draining, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // creations is how many hosts are created at a time.

@@ -44,8 +44,8 @@
 //	each own claim once an hour                  45,200 GET   $0.0181
 //	its own edges file, and its store's clock       262 PUT   $0.0013
 //	                                                262 GET   $0.0001
-//	the roster every minute                       1,440 GET   $0.0006
-//	together                                                  $0.0887
+//	the roster every 10 s                         8,640 GET   $0.0035
+//	together                                                  $0.0916
 //
 // A claim that the listing shows as it was read needs no other read, and a
 // replicator asks nothing of the store while its database does not change. After

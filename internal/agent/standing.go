@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// standEvery is how often the roster is read.
-	standEvery = time.Minute
+	// standEvery is how often the roster is read: a box that an operator lets be
+	// chosen again is not for so long.
+	standEvery = 10 * time.Second
 
 	// A box that may not join its region yet asks again every second, as boxes
 	// that start together wait for each other's first edges file; after
@@ -37,7 +38,7 @@ type place struct {
 	listed   atomic.Pointer[map[string]string] // every claim, by the last complete listing
 }
 
-// stand follows the roster until ctx ends: one GET a minute.
+// stand follows the roster until ctx ends: one GET each 10 s.
 func (a *Agent) stand(ctx context.Context) error {
 	began := time.Now()
 	for again := time.Duration(0); pause.For(ctx, again); again = a.standAgain(time.Since(began)) {
