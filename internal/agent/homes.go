@@ -48,7 +48,7 @@ type homes struct {
 
 	asked *rate.Limiter // readings that somebody asked for
 	began time.Time
-	read  atomic.Int64 // when the last reading was done
+	read  atomic.Int64 // when the last reading that was done began
 
 	conflicts map[string]bool // that are alerted; the reading's own
 
@@ -86,6 +86,7 @@ func (m *homes) run(ctx context.Context) error {
 // refresh reads the files that changed and folds all of them; it returns how
 // many there were.
 func (m *homes) refresh(ctx context.Context) (cost int) {
+	began := time.Now() // what is published after its listing is not in it
 	snap, err := m.reader.Read(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -102,7 +103,7 @@ func (m *homes) refresh(ctx context.Context) (cost int) {
 		m.files.Store(&snap)
 		fold := placement.Fold(snap.Files, m.fold.Load(), time.Now())
 		m.fold.Store(fold)
-		m.read.Store(time.Now().UnixNano())
+		m.read.Store(began.UnixNano())
 		m.report(fold.Conflicts())
 	}
 	m.wake()

@@ -188,8 +188,17 @@ func (q *request) mayRepeat(err error) bool {
 	case errors.Is(err, errUnreached), errors.Is(err, errUnserved):
 		return true
 	}
-	harmless := !mayWrite(q.r) || q.r.Header.Get("Idempotency-Key") != ""
-	return harmless && q.sent < mostSent
+	return q.harmless() && q.sent < mostSent
+}
+
+// lastWord is how long a home that was superseded may still answer a request, or
+// refuse it unseen, that cannot be sent again: one that is drained does so
+// within the time that a drain waits for it.
+const lastWord = 5 * time.Second
+
+// harmless reports whether the request may reach an app twice.
+func (q *request) harmless() bool {
+	return !mayWrite(q.r) || q.r.Header.Get("Idempotency-Key") != ""
 }
 
 // failed answers a request that is not sent again.

@@ -256,6 +256,9 @@ func (q *request) watch(ctx context.Context, to route, cancel context.CancelCaus
 				return
 			}
 		}
+		if !q.harmless() && !pause(ctx, nil, nil, lastWord) {
+			return
+		}
 		cancel(errSuperseded)
 	})
 	return sync.OnceFunc(func() {
