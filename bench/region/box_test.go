@@ -29,7 +29,7 @@ const (
 	refreshPer   = 1500 * time.Millisecond // for each file that changed
 	refreshMost  = 5 * time.Minute
 	publishEvery = 5 * time.Minute
-	standEvery = 10 * time.Second
+	standEvery   = 10 * time.Second
 )
 
 // box is a box of the region: the loops of an agent, and its hosts.
