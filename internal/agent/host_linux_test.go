@@ -22,6 +22,7 @@ import (
 	"github.com/carlosframework/regionha/internal/hostrecord"
 	"github.com/carlosframework/regionha/internal/machine"
 	"github.com/carlosframework/regionha/internal/regionfile"
+	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/memstore"
 )
 
@@ -189,6 +190,19 @@ func TestAHostThatCouldNotBeTakenIsLookedAtAgain(t *testing.T) {
 	require.Empty(t, missed)
 	_, ok := a.supervised(testHost)
 	require.True(t, ok)
+}
+
+// TestAClaimThatCannotBeReadMakesNoSweepIncomplete: it is missed, and looked at
+// again by itself.
+func TestAClaimThatCannotBeReadMakesNoSweepIncomplete(t *testing.T) {
+	b := newBench(t)
+	a := b.agent
+	_, err := b.control.Put(t.Context(), hostclaim.Key("broken.example"), []byte("garbage"), objstore.IfAbsent())
+	require.NoError(t, err)
+	list, missed := claimlist.Reader{Store: b.control}, map[string]bool{}
+	require.True(t, a.sweepClaims(t.Context(), &list, missed))
+	require.True(t, missed["broken.example"])
+	require.Contains(t, *a.place.listed.Load(), "broken.example")
 }
 
 func TestAnotherHostsAliasKeepsNoHostFromItsSupervisor(t *testing.T) {

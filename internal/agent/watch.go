@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,7 +77,9 @@ func (a *Agent) foreign(host string) bool {
 }
 
 // sweepClaims reads the claims that changed since the last sweep, but for those
-// that list skips: one LIST, and one GET for each. What it shows as it was is known again as of now.
+// that list skips: one LIST, and one GET for each. What it shows as it was is
+// known again as of now, and what could not be read is missed. False where the
+// listing is not complete.
 func (a *Agent) sweepClaims(ctx context.Context, list *claimlist.Reader, missed map[string]bool) bool {
 	began := time.Now()
 	err := list.Each(ctx, func(o hostclaim.Observed, _ time.Time) {
@@ -87,14 +90,19 @@ func (a *Agent) sweepClaims(ctx context.Context, list *claimlist.Reader, missed 
 			missed[o.Host] = true
 		}
 	})
-	if listed := list.Listed(); listed != nil {
-		a.place.listed.Store(&listed)
-	}
 	if err != nil {
 		a.log.Warn("sweep the claims", "err", err)
-		return false
+		unread, complete := errors.AsType[*claimlist.UnreadError](err)
+		if !complete {
+			return false
+		}
+		for _, host := range unread.Hosts {
+			missed[host] = true
+		}
 	}
-	a.claims.Listed(list.Listed(), began)
+	listed := list.Listed()
+	a.place.listed.Store(&listed)
+	a.claims.Listed(listed, began)
 	a.explain(ctx)
 	return true
 }

@@ -29,6 +29,19 @@ const (
 	maxFailed = 16
 )
 
+// UnreadError: the listing was complete, and these claims could not be read.
+// They are read again at the next call.
+type UnreadError struct {
+	Hosts []string
+	errs  []error // of some of them
+}
+
+// Error names the failures, of many a few.
+func (e *UnreadError) Error() string { return errors.Join(e.errs...).Error() }
+
+// Unwrap is those failures.
+func (e *UnreadError) Unwrap() []error { return e.errs }
+
 // Reader remembers the version of each claim that it has read. It is for one
 // goroutine.
 type Reader struct {
@@ -53,9 +66,9 @@ func (r *Reader) Changed(ctx context.Context) ([]hostclaim.Observed, error) {
 
 // Each tells visit of every claim whose version is new since the last call, with
 // the store's time of that version, in no order and one at a time. It costs one
-// LIST, and one GET for each. A claim that cannot be read is part of the error,
-// hides no other, and is read again at the next call; so is what follows in a
-// listing that failed. Every Observed has a claim.
+// LIST, and one GET for each. Claims that cannot be read are an [UnreadError] and
+// hide no other. Any other error is of the listing: what follows in it is read at
+// the next call. Every Observed has a claim.
 func (r *Reader) Each(ctx context.Context, visit func(o hostclaim.Observed, changed time.Time)) error {
 	p := pass{Reader: r, visit: visit, seen: make(map[string]string, len(r.seen)), listed: make(map[string]string, len(r.seen))}
 	p.group.SetLimit(parallel)
@@ -69,10 +82,15 @@ func (r *Reader) Each(ctx context.Context, visit func(o hostclaim.Observed, chan
 				p.seen[host] = etag
 			}
 		}
-		p.failed = append(p.failed, fmt.Errorf("list the claims: %w", err))
 	}
 	r.seen = p.seen
-	return errors.Join(p.failed...)
+	switch {
+	case err != nil:
+		return errors.Join(append(p.failed, fmt.Errorf("list the claims: %w", err))...)
+	case len(p.unread) > 0:
+		return &UnreadError{Hosts: p.unread, errs: p.failed}
+	}
+	return nil
 }
 
 // pass is one call of [Reader.Each].
@@ -84,6 +102,7 @@ type pass struct {
 
 	mu     sync.Mutex
 	seen   map[string]string // what r.seen will be
+	unread []string
 	failed []error
 }
 
@@ -121,11 +140,12 @@ func (p *pass) read(ctx context.Context, host string, changed time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case err != nil && len(p.failed) < maxFailed:
-		p.failed = append(p.failed, err)
-		fallthrough
 	case err != nil:
 		p.seen[host] = "" // it is there, and is read again
+		p.unread = append(p.unread, host)
+		if len(p.failed) < maxFailed {
+			p.failed = append(p.failed, err)
+		}
 	case o.Claim != nil: // else it went since it was listed
 		p.seen[host] = o.ETag
 		p.visit(o, changed)

@@ -2,6 +2,7 @@ package claimlist_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -60,6 +61,13 @@ func TestAnUnreadableClaimHidesNoOtherAndIsReadAgain(t *testing.T) {
 	require.Equal(t, []string{"a.example"}, hosts(list))
 	_, err = r.Changed(ctx)
 	require.ErrorIs(t, err, hostclaim.ErrMalformed)
+	var unread *claimlist.UnreadError
+	require.ErrorAs(t, err, &unread)
+	require.Equal(t, []string{"b.example"}, unread.Hosts)
+
+	s.Inject(memstore.Once(memstore.OpList, "control/hosts/", memstore.Torn))
+	_, err = r.Changed(ctx)
+	require.False(t, errors.As(err, &unread), "that listing was not complete")
 }
 
 func TestAFailedListingIsNoShorterList(t *testing.T) {

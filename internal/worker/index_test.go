@@ -43,7 +43,7 @@ func TestAClaimThatCouldNotBeReadIsReadAgain(t *testing.T) {
 		w.news.add(host)
 		synctest.Wait()
 		require.Zero(t, w.claims.get(host).gen)
-		time.Sleep(listAgain)
+		time.Sleep(readAgain)
 		synctest.Wait()
 		require.NotZero(t, w.claims.get(host).gen)
 		stop()

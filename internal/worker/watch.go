@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -19,8 +20,10 @@ const (
 	// sweepAll is how often all claims are listed when nothing hints at a hole.
 	sweepAll = 10 * time.Minute
 
-	// listAgain is the pause after a listing that failed.
+	// listAgain is the pause after a listing that failed, and readAgain after the
+	// read of a claim that did.
 	listAgain = 5 * time.Second
+	readAgain = 30 * time.Second
 
 	// readsAtOnce bounds the claims that are read together.
 	readsAtOnce = 16
@@ -42,8 +45,7 @@ func (w *Worker) watch(ctx context.Context) error {
 			w.log.Warn("poll what changed", "err", err)
 		case hole || time.Since(listed) > sweepAll:
 			listed = time.Now()
-			if err := list.Each(ctx, w.listed); err != nil {
-				w.log.Warn("list the claims", "err", err)
+			if !w.listClaims(ctx, &list) {
 				listed = listed.Add(listAgain - sweepAll) // what a hole hid is still not seen
 			}
 		}
@@ -54,6 +56,27 @@ func (w *Worker) watch(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// listClaims reads the claims that changed; those that cannot be read are tried
+// again by themselves. False where the listing is not complete.
+func (w *Worker) listClaims(ctx context.Context, list *claimlist.Reader) bool {
+	err := list.Each(ctx, w.listed)
+	if err == nil {
+		return true
+	}
+	w.log.Warn("list the claims", "err", err)
+	unread, complete := errors.AsType[*claimlist.UnreadError](err)
+	if complete {
+		for _, host := range unread.Hosts {
+			w.readLater(host)
+		}
+	}
+	return complete
+}
+
+func (w *Worker) readLater(host string) {
+	time.AfterFunc(readAgain, func() { w.news.add(host) })
 }
 
 // listed takes in a claim of a listing.
@@ -103,7 +126,7 @@ func (w *Worker) read(ctx context.Context, host string) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.log.Warn("read a claim that changed, trying again", "host", host, "err", err)
-		time.AfterFunc(listAgain, func() { w.news.add(host) })
+		w.readLater(host)
 	case o.Claim != nil:
 		w.saw(o.Claim)
 		w.follow(host)

@@ -16,6 +16,7 @@ import (
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/internal/hint"
 	"github.com/carlosframework/regionha/internal/regionfile"
+	"github.com/carlosframework/regionha/objstore"
 	"github.com/carlosframework/regionha/objstore/memstore"
 	"github.com/carlosframework/regionha/termfence"
 )
@@ -199,6 +200,36 @@ func TestAnotherWorkersFenceIsFoundInTheStore(t *testing.T) {
 	sweep(t, other)
 	require.True(t, other.gone.has("box-1"))
 	require.Zero(t, silent.count("i-box-1"), "it needs no describe any more")
+}
+
+// TestAClaimThatCannotBeReadMakesNoListingFail: it is read again by itself, and
+// rarely.
+func TestAClaimThatCannotBeReadMakesNoListingFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, s := region(t)
+		_, err := s.Put(t.Context(), hostclaim.Key("broken.example"), []byte("garbage"), objstore.IfAbsent())
+		require.NoError(t, err)
+		var lists, reads atomic.Int32
+		s.Inject(func(r memstore.Request) memstore.Fault {
+			switch {
+			case r.Op == memstore.OpList && r.Key == "control/hosts/":
+				lists.Add(1)
+			case r.Key == hostclaim.Key("broken.example"):
+				reads.Add(1)
+			}
+			return memstore.None
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		go func() { ended <- w.watch(ctx) }()
+		go func() { ended <- w.readNews(ctx) }()
+		time.Sleep(5 * time.Minute)
+		require.EqualValues(t, 1, lists.Load())
+		require.InDelta(t, 10, reads.Load(), 1, "each 30 s")
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
+	})
 }
 
 // TestAHoleWhoseListingFailedIsListedAgain: the hole shows in one poll only.
