@@ -135,7 +135,7 @@ func (c *Claims) Saw(host string, claim Claim, began time.Time) {
 	if r == nil {
 		r = c.add(host)
 	}
-	if claim.ETag != "" && claim.Gen < r.claim.Gen {
+	if claim.ETag != "" && claim.Gen < r.claim.Gen || claim.ETag == "" && began.Before(r.read) {
 		return
 	}
 	r.claim = claim

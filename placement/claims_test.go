@@ -281,3 +281,23 @@ func TestWhatIsReadBeforeARowIsKeptStandsUntilTheNextKeep(t *testing.T) {
 	c.Keep(rows(2))
 	require.Equal(t, []string{"host-0001"}, c.Wanted(now))
 }
+
+// TestAnOlderAbsenceIsForgotten: the read began before the one that found the
+// claim, and ended after it.
+func TestAnOlderAbsenceIsForgotten(t *testing.T) {
+	c := placement.Claims{Box: "box-1"}
+	hosts := func() map[string]placement.Host {
+		return map[string]placement.Host{"notes.example": {Role: placement.RoleHome}}
+	}
+	began := time.Unix(1000, 0)
+	c.Keep(hosts())
+	c.Saw("notes.example", placement.Claim{Exec: "box-1", Stamp: 4, Gen: 4, ETag: "e4"}, began.Add(time.Second))
+	c.Saw("notes.example", placement.Claim{}, began)
+	published := hosts()
+	c.Decide(published)
+	require.Contains(t, published, "notes.example")
+
+	c.Saw("notes.example", placement.Claim{}, began.Add(2*time.Second))
+	c.Decide(published)
+	require.Empty(t, published)
+}
