@@ -13,6 +13,7 @@ import (
 	"github.com/carlosframework/regionha/hostfiles"
 	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/internal/alert"
 	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/internal/runner"
 )
@@ -201,6 +202,7 @@ func (h *host) open(ctx context.Context, c *hostclaim.Claim, db hostdb.Config, f
 	}
 	s.run(ctx, h.appChanged)
 	h.run = s
+	h.agent.alerts.Clear(alert.Held, h.name) // this session's database is a file of its own
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostguard"
 	"github.com/carlosframework/regionha/hostrelocate"
+	"github.com/carlosframework/regionha/internal/alert"
 	"github.com/carlosframework/regionha/internal/boxauth"
 	"github.com/carlosframework/regionha/internal/claimlist"
 	"github.com/carlosframework/regionha/internal/hint"
@@ -70,7 +71,7 @@ func (b *bench) restart(dataDir string) {
 	require.NoError(b.t, err)
 	a := &Agent{set: Settings{BoxSettings: BoxSettings{DataDir: dataDir, Box: "box-1", Region: "ie"}}, log: slog.New(slog.DiscardHandler), secret: boxauth.NewSecret(),
 		bootID: boot, machine: b.machine, control: b.control, data: b.data, self: hostclaim.Member{Box: "box-1", Enrollment: "enr-1"},
-		hosts: map[string]*host{}, dirty: make(chan struct{}, 1)}
+		hosts: map[string]*host{}, dirty: make(chan struct{}, 1), alerts: alert.New(slog.New(slog.DiscardHandler))}
 	a.participant = &hostrelocate.Participant{Control: a.control, Self: a.self, Runtime: runtime{a}, Changed: a.wrote}
 	a.homes = newHomes(a)
 	a.hints = hint.NewSender(hint.Sender{Secret: a.secret})

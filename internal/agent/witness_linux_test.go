@@ -18,6 +18,7 @@ import (
 
 	"github.com/carlosframework/regionha/hostclaim"
 	"github.com/carlosframework/regionha/hostguard"
+	"github.com/carlosframework/regionha/internal/alert"
 	"github.com/carlosframework/regionha/internal/machine"
 	"github.com/carlosframework/regionha/internal/record"
 	"github.com/carlosframework/regionha/stopevidence"
@@ -196,7 +197,10 @@ func TestAStrangerThatStaysKeepsNoHostDown(t *testing.T) {
 	require.True(t, isHeld(b.retire(t.Context())))
 	b.restart(b.agent.set.DataDir)
 	b.endsIn = time.Millisecond
+	require.True(t, isHeld(b.stepped()))
+	require.True(t, b.agent.alerts.Raised(alert.Held, testHost))
 	c := b.until(served(session))
+	require.False(t, b.agent.alerts.Raised(alert.Held, testHost), "a session has begun that it has not")
 	require.Nil(t, c.Holder.Ended)
 	last := c.Holder.Admissions[len(c.Holder.Admissions)-1]
 	require.Equal(t, hostclaim.Uncovered, last.Coverage)

@@ -101,6 +101,7 @@ func (e *Enroller) Pass(ctx context.Context) error {
 			e.refuse(ref, keys[ref][0], err)
 		default:
 			unread = errors.Join(unread, err) // it says nothing about the box
+			e.later(ref, keys[ref][0])
 		}
 	}
 	if len(ready) == 0 {
@@ -158,7 +159,14 @@ func (e *Enroller) settle(ref string) {
 	e.Alerts.Clear(alert.Enrollment, ref)
 }
 
+// refuse leaves a box alone for a while, which is alerted.
 func (e *Enroller) refuse(ref, newest string, err error) {
+	e.later(ref, newest)
+	e.Alerts.Raise(alert.Enrollment, ref, "a box that a worker confirmed was not enrolled: see it with console box show "+ref, "err", err)
+}
+
+// later leaves a box alone for a while, so that others have their turn.
+func (e *Enroller) later(ref, newest string) {
 	if e.refused == nil {
 		e.refused = map[string]*refused{}
 	}
@@ -168,7 +176,6 @@ func (e *Enroller) refuse(ref, newest string, err error) {
 	}
 	r.at, r.pause = e.Console.now(), min(max(2*r.pause, time.Second), enrollAgain)
 	e.refused[ref] = r
-	e.Alerts.Raise(alert.Enrollment, ref, "a box that a worker confirmed was not enrolled: see it with console box show "+ref, "err", err)
 }
 
 // confirmed reads what a box is to be enrolled by.

@@ -221,6 +221,25 @@ func TestANewConfirmationOfARefusedBoxIsTriedAtOnce(t *testing.T) {
 	require.False(t, g.Alerts.Raised(alert.Enrollment, "new"))
 }
 
+func TestBoxesThatCannotBeReadKeepNoOtherWaiting(t *testing.T) {
+	g := group(t)
+	for i := range 64 { // as many as one pass enrolls
+		g.confirm(t, fmt.Sprintf("a-%02d", i), fmt.Sprintf("i-a-%02d", i))
+	}
+	g.identify(t, "z", "i-z")
+	g.confirm(t, "z", "i-z")
+	g.mem.Inject(func(r memstore.Request) memstore.Fault {
+		if r.Op == memstore.OpGet && strings.HasPrefix(r.Key, boxid.Key("a-")[:len("control/boxes/a-")]) {
+			return memstore.Lose
+		}
+		return memstore.None
+	})
+	require.ErrorIs(t, g.Pass(t.Context()), memstore.ErrInjected)
+	require.NoError(t, g.Pass(t.Context()))
+	require.Equal(t, "i-z", g.entry(t, "z").Cloud.InstanceID)
+	require.False(t, g.Alerts.Raised(alert.Enrollment, "a-00"), "nothing is known of them")
+}
+
 func TestAStoreThatFailsRefusesNobody(t *testing.T) {
 	for _, key := range []string{"control/box-memberships/", boxid.Key("new"), roster.Key} {
 		for _, op := range []memstore.Op{memstore.OpList, memstore.OpGet} {
@@ -241,6 +260,7 @@ func TestAStoreThatFailsRefusesNobody(t *testing.T) {
 			require.ErrorIs(t, err, memstore.ErrInjected, "%v of %s", op, key)
 			require.False(t, g.Alerts.Raised(alert.Enrollment, "new"))
 			g.mem.Inject(nil)
+			g.clock = g.clock.Add(5 * time.Second)
 			require.NoError(t, g.Pass(t.Context()), "and the next pass enrolls it")
 			require.Equal(t, "i-new", g.entry(t, "new").Cloud.InstanceID)
 		}
