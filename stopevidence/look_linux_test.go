@@ -488,11 +488,12 @@ func TestWhoMayNotSeeEveryProcessSaysNothing(t *testing.T) {
 	for reason, prepare := range map[string]func(*exec.Cmd){
 		"user is 65534, expected root":   other(0, 65534),
 		"it is of another pid namespace": other(unix.CLONE_NEWPID, 0),
-		": permission denied":            other(unix.CLONE_NEWUSER, 0),
+		// of a descriptor or of a mapping, whichever a looker comes to first
+		": (permission denied|operation not permitted)": other(unix.CLONE_NEWUSER, 0),
 	} {
 		a := h.play(t, "look", prepare)
 		require.Contains(t, a.says, stopevidence.ErrIncomplete.Error())
-		require.Contains(t, a.says, reason)
+		require.Regexp(t, reason, a.says)
 	}
 	var a *actor
 	done := make(chan bool)
